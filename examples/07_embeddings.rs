@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     taut::random::set_seed(1);
     let table = Embedding::new(rows, UNITS).build()?;
     let last = Dense::new(UNITS, 1).build()?;
-    let variables = [table.trainable(), last.trainable()].concat();
+    let variables = [table.trainable_variables(), last.trainable_variables()].concat();
     let optimizer = Optimizer::new(Adam { rate: 0.02.into(), ..Adam::default() }, &variables)?;
     let held = memory::live_bytes();
     println!("{rows} rows of {UNITS} and their moments: {}", Bytes(held));

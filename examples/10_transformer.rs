@@ -6,7 +6,7 @@ use taut::losses::SparseCategoricalCrossentropy;
 use taut::memory::Bytes;
 use taut::optimizers::{AdamW, Optimizer};
 use taut::schedules::{CosineDecay, Warmup};
-use taut::{DType, Layer, Mode, Names, Result, Tensor, Trainer, random};
+use taut::{DType, Layer, Mode, NamedVariables, Result, Tensor, Trainer, random};
 use taut_examples::{VOCABULARY, encode, generate, is_quick, text};
 
 const LENGTH: usize = 64;
@@ -41,11 +41,11 @@ impl Layer for Block {
         &x + self.feed_forward.call(&self.second.call(&x, mode)?, mode)?
     }
 
-    fn variables(&self, names: &mut Names) {
-        names.inside("first", &self.first);
-        names.inside("attention", &self.attention);
-        names.inside("second", &self.second);
-        names.inside("feed_forward", &self.feed_forward);
+    fn variables(&self, names: &mut NamedVariables) {
+        names.add_layer("first", &self.first);
+        names.add_layer("attention", &self.attention);
+        names.add_layer("second", &self.second);
+        names.add_layer("feed_forward", &self.feed_forward);
     }
 }
 
@@ -62,9 +62,9 @@ impl Layer for TokenAndPosition {
         self.tokens.call(x, mode)? + self.positions.call(&positions, mode)?
     }
 
-    fn variables(&self, names: &mut Names) {
-        names.inside("tokens", &self.tokens);
-        names.inside("positions", &self.positions);
+    fn variables(&self, names: &mut NamedVariables) {
+        names.add_layer("tokens", &self.tokens);
+        names.add_layer("positions", &self.positions);
     }
 }
 
@@ -91,7 +91,7 @@ fn main() -> Result<()> {
         steps / 10 + 1,
         CosineDecay { initial: 0.003, steps: steps as f64, ..CosineDecay::default() },
     );
-    let optimizer = Optimizer::new(AdamW { rate: rate.into(), ..AdamW::default() }, &model.trainable())?;
+    let optimizer = Optimizer::new(AdamW { rate: rate.into(), ..AdamW::default() }, &model.trainable_variables())?;
     let loss = SparseCategoricalCrossentropy::from_logits();
     let mut trainer = Trainer::new(model, loss, optimizer);
     let (x, y) = data.iter()?.next().expect("the text is not empty")?;

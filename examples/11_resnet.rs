@@ -38,7 +38,7 @@ fn resnet(channels: usize, blocks: usize) -> Result<Sequential> {
 
 fn trainer(model: Sequential) -> Result<Trainer> {
     let sgd = Sgd { rate: 0.05.into(), momentum: 0.9, ..Sgd::default() };
-    let optimizer = Optimizer::new(sgd, &model.trainable())?;
+    let optimizer = Optimizer::new(sgd, &model.trainable_variables())?;
     let loss = SparseCategoricalCrossentropy::from_logits();
     Ok(Trainer::new(model, loss, optimizer).metric_as("accuracy", SparseCategoricalAccuracy::new()?))
 }

@@ -23,13 +23,13 @@ fn trainer() -> Result<Trainer> {
         .with(Dense::new(64, 32).activation(Activation::Relu).build()?)
         .with(Dropout::new(0.2)?) // the state of its random generator is part of the checkpoint
         .with(Dense::new(32, 10).build()?);
-    let optimizer = Optimizer::new(Adam::default(), &model.trainable())?;
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable_variables())?;
     let loss = SparseCategoricalCrossentropy::from_logits();
     Ok(Trainer::new(model, loss, optimizer))
 }
 
 fn weights(trainer: &Trainer) -> Result<Vec<Vec<f32>>> {
-    trainer.model().named().iter().map(|(_, variable)| variable.value().to_vec()).collect()
+    trainer.model().named_variables().iter().map(|(_, variable)| variable.value().to_vec()).collect()
 }
 
 fn main() -> Result<()> {

@@ -23,7 +23,7 @@ def adam(peer, lr):
 
 
 tensorflow_peer.adam = adam
-tensorflow_peer.settle = lambda: None
+tensorflow_peer.release_setup = lambda: None
 cases = Registry()
 for (peer, workload), builder in tensorflow_peer.cases.items():
     for ours, theirs in NAMES.items():

@@ -45,10 +45,10 @@ CASES = {
             while True:
                 time.sleep(0.2)
                 yield 1.0
-        class Keeper: pass
-        keeper = Keeper()
-        keeper.me, keeper.it = keeper, iter(tf.data.Dataset.from_generator(slow).prefetch(2))
-        next(keeper.it)
+        class Cycle: pass
+        cycle = Cycle()
+        cycle.me, cycle.it = cycle, iter(tf.data.Dataset.from_generator(slow).prefetch(2))
+        next(cycle.it)
         print("over")
         """,
         "over",

@@ -77,20 +77,20 @@ def test_every_limit_holds_and_a_failure_changes_nothing(kind, no_limit, rng):
         run()
     need = measured.peak_bytes
     traced.release()
-    rooms = [*range(0, need, max(need // 32, 1)), need - 1, need, 2 * need]
+    limits = [*range(0, need, max(need // 32, 1)), need - 1, need, 2 * need]
     outcomes = []
-    for room in rooms:
+    for extra in limits:
         tf.memory.reset_peak()
-        tf.memory.limit(before + room)
+        tf.memory.limit(before + extra)
         try:
             np.testing.assert_array_equal(run().numpy(), want)
             outcomes.append(True)
         except tf.errors.ResourceExhaustedError:
             outcomes.append(False)
-        assert tf.memory.peak_bytes() <= before + room
+        assert tf.memory.peak_bytes() <= before + extra
         tf.memory.limit(None)
         traced.release()
-        assert tf.memory.live_bytes() == before, room
+        assert tf.memory.live_bytes() == before, extra
         assert v.address == address
     np.testing.assert_array_equal(v.numpy(), start)
     assert outcomes[-2:] == [True, True], "the measured peak is enough"

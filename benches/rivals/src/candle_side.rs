@@ -58,7 +58,7 @@ fn deep(data: &Deep) -> Outcome<Step> {
             h = h.matmul(w)?.relu()?;
         }
         let loss = h.sqr()?.mean_all()?;
-        // As everybody would: the last activation is not held any longer than the loss holds it.
+        // As in an ordinary program: only the loss keeps the last activation alive.
         drop(h);
         let gradients = loss.backward()?;
         assert!(layers.iter().all(|w| gradients.get(w).is_some()));

@@ -2,11 +2,11 @@
 //!
 //! What each does that the others do not:
 //!
-//! - **Taut** keeps of each call only what its gradient needs (one bit per element for a `relu`), gives it back while it
-//!   walks, and updates variables in their own memory. Its pool keeps freed blocks for the next step.
-//! - **candle** keeps every result that leads to the loss until the graph is dropped, and walks back from the loss over
+//! - **Taut** keeps of each call only what its gradient needs (one bit per element for a `relu`), frees it during the
+//!   backward pass, and updates variables in place. Its pool keeps freed blocks for the next step.
+//! - **candle** keeps every result that leads to the loss until the graph is dropped, and runs the backward pass over
 //!   the tensors themselves. Its `SGD` makes a new tensor and copies it into the variable.
-//! - **burn** records an action per call and lets a backend write into a buffer that nobody else holds. Without modules
+//! - **burn** records an action per call and lets a backend write into a buffer that is not shared. Without modules
 //!   it has no variables: an update makes a new leaf. A mistake panics; in the others it is an error to return. It runs
 //!   here on `flex`, the backend that it recommends for CPUs, and on `ndarray`, which was that before.
 //!

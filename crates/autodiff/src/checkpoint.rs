@@ -3,16 +3,16 @@
 use crate::custom::with_gradient_rule;
 use crate::structure::GradientSource;
 use crate::tape::{GradientRequest, GradientTape};
+use crate::uses::record_uses;
 use crate::variable::Variable;
 use smallvec::SmallVec;
-use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::graph::trace_body;
 use taut_core::ops::PassThrough;
 use taut_core::ops::random::{RecordedKeys, with_recorded_keys};
-use taut_core::record::{self, RecordSlot, RecordedCall, Recorder};
+use taut_core::record;
 use taut_core::{
     Differentiable, Effects, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
     apply_at, is_tracing, source_location,
@@ -20,25 +20,6 @@ use taut_core::{
 use taut_memory::Location;
 
 type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
-
-/// A recorder that collects what a function uses besides its arguments.
-#[derive(Default)]
-struct UseRecorder(Mutex<FunctionUses>);
-
-/// What a function uses besides its arguments: tracked tensors that it captured, and variables that it read.
-#[derive(Default)]
-pub(crate) struct FunctionUses {
-    tensors: Vec<Tensor>,
-    pub(crate) variables: Vec<Variable>,
-}
-
-/// Runs `work`, and returns which tracked tensors and which variables it used.
-pub(crate) fn record_uses<R>(work: impl FnOnce(&dyn Recorder) -> R) -> (R, FunctionUses) {
-    let recorder = Arc::new(UseRecorder::default());
-    let result = record::with(&(recorder.clone() as Arc<dyn Recorder>), || work(&*recorder));
-    let uses = std::mem::take(&mut *recorder.0.lock().unwrap_or_else(PoisonError::into_inner));
-    (result, uses)
-}
 
 /// The same value as a distinct tensor, which recorders track like the first. In a graph, the compiler does not merge what is
 /// computed from it with what is computed from the original, and computes it after `after`.
@@ -52,41 +33,6 @@ pub fn optimization_barrier(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor>
     }
     let shape: SmallVec<[isize; 4]> = tensor.shape().iter().map(|&dim| dim as isize).collect();
     taut_core::ops::shape::reshape(tensor, &shape)
-}
-
-impl Recorder for UseRecorder {
-    fn leaf(&self, _watch_id: u64) -> Option<RecordSlot> {
-        None
-    }
-
-    fn track(&self, tensor: &Tensor) -> Option<RecordSlot> {
-        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tensor.dtype().is_float() && !uses.tensors.iter().any(|other| other.is_same(tensor)) {
-            uses.tensors.push(tensor.clone());
-        }
-        None
-    }
-
-    fn access(&self, variable: &dyn Any) -> Option<RecordSlot> {
-        let variable = variable.downcast_ref::<Variable>()?;
-        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !uses.variables.iter().any(|other| other.id() == variable.id()) {
-            uses.variables.push(variable.clone());
-        }
-        None
-    }
-
-    fn record_op(&self, _call: &RecordedCall<'_>) -> Result<Option<u32>> {
-        Ok(None)
-    }
-
-    fn blocked(&self, _call: &RecordedCall<'_>) {}
-
-    fn link_outputs(&self, _entry: u32, _outputs: &[Tensor]) {}
-
-    fn retain(&self, _entry: u32) {}
-
-    fn release(&self, _entry: u32) {}
 }
 
 #[derive(Clone)]

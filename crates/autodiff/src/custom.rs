@@ -1,6 +1,6 @@
 //! Custom gradients.
 
-use crate::checkpoint::record_uses;
+use crate::uses::record_uses;
 use crate::variable::Variable;
 use smallvec::SmallVec;
 use std::fmt;

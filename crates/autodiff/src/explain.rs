@@ -2,7 +2,6 @@
 
 use crate::record::{BlockedValue, SavedRole, TapeEntry};
 use crate::structure::GradientSource;
-use crate::tape::spec;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -153,7 +152,7 @@ pub(crate) fn why(
     source: &GradientSource,
     slot: Option<RecordSlot>,
 ) -> Option<NoGradientReason> {
-    let dtype = spec(source).dtype;
+    let dtype = source.spec().dtype;
     if !dtype.is_float() {
         return Some(NoGradientReason::NotFloat(dtype));
     }
@@ -176,8 +175,8 @@ pub(crate) fn why(
     };
     let stops: Vec<_> =
         blocks.iter().filter(|block| reached(block.from) && is_alive(block)).map(|b| (b.op, b.at)).collect();
-    if let Some(target) = targets.iter().find(|target| !spec(target).dtype.is_float()) {
-        return Some(NoGradientReason::TargetNotFloat(spec(target).dtype));
+    if let Some(target) = targets.iter().find(|target| !target.spec().dtype.is_float()) {
+        return Some(NoGradientReason::TargetNotFloat(target.spec().dtype));
     }
     if !stops.is_empty() {
         return Some(NoGradientReason::Blocked(stops));

@@ -4,7 +4,7 @@ use crate::checkpoint::optimization_barrier;
 use crate::custom::zeros;
 use crate::record::ById;
 use crate::structure::{DenseGradient, GradientSource, Structure};
-use crate::tape::{GradientRequest, GradientTape, spec};
+use crate::tape::{GradientRequest, GradientTape};
 use crate::variable::Variable;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -186,9 +186,9 @@ impl ForwardAccumulator {
         }
         let tracked = Tangents::default();
         for (primal, tangent) in at.iter().zip(&along) {
-            if spec(primal) != spec(tangent) {
+            if primal.spec() != tangent.spec() {
                 let message =
-                    format!("a tangent must be {}, like its primal, got {}", spec(primal), spec(tangent));
+                    format!("a tangent must be {}, like its primal, got {}", primal.spec(), tangent.spec());
                 return Err(Error::shape(message).at(line));
             }
             let tangent = match tangent {

@@ -1,7 +1,7 @@
 //! Jacobians.
 
 use crate::structure::{GradientSource, Structure};
-use crate::tape::{GradientTape, spec};
+use crate::tape::GradientTape;
 use taut_core::ops::creation::{one_hot, zeros};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::{broadcast_to, reshape};
@@ -70,7 +70,7 @@ impl GradientTape {
         let mut leaves = Vec::new();
         sources.leaves(&mut leaves);
         let pass = self.prepare(&[GradientSource::Tensor(target.clone())], &leaves)?;
-        let own = |leaf: &GradientSource| spec(leaf).shape[usize::from(batch.is_some())..].to_vec();
+        let own = |leaf: &GradientSource| leaf.spec().shape[usize::from(batch.is_some())..].to_vec();
         let mut tables: Vec<Option<Tensor>> = Vec::new();
         tables.resize_with(leaves.len(), || None);
         for i in 0..len {
@@ -80,7 +80,7 @@ impl GradientTape {
                 let Some(gradient) = gradient else { continue };
                 if table.is_none() {
                     let shape: Shape = batch.into_iter().chain([len]).chain(own(leaf)).collect();
-                    *table = Some(zeros(shape, spec(leaf).dtype)?);
+                    *table = Some(zeros(shape, leaf.spec().dtype)?);
                 }
                 put(table, batch, i, gradient.dense()?)?;
             }

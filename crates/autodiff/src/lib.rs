@@ -18,6 +18,7 @@ mod numerics;
 mod record;
 mod structure;
 mod tape;
+mod uses;
 mod variable;
 
 pub use checkpoint::{Recomputed, checkpoint, optimization_barrier, recompute_grad};

@@ -2,7 +2,7 @@
 
 use crate::variable::Variable;
 use std::collections::BTreeMap;
-use taut_core::{Error, ErrorKind, Gradient, Result, Tensor};
+use taut_core::{Error, ErrorKind, Gradient, Result, Spec, Tensor};
 
 /// A leaf of a structure: a target or a source of a gradient.
 #[derive(Clone, Debug)]
@@ -11,6 +11,15 @@ pub enum GradientSource {
     Tensor(Tensor),
     /// A variable.
     Variable(Variable),
+}
+
+impl GradientSource {
+    pub(crate) fn spec(&self) -> &Spec {
+        match self {
+            GradientSource::Tensor(tensor) => tensor.spec(),
+            GradientSource::Variable(variable) => variable.spec(),
+        }
+    }
 }
 
 /// Tensors and variables, alone or in nested lists, tuples and maps. The result of a gradient has the structure of its

@@ -326,17 +326,17 @@ impl GradientTape {
         for (i, target) in targets.iter().enumerate() {
             let seed = given.as_ref().and_then(|given| given[i].clone());
             if let Some(seed) = &seed
-                && seed.spec() != spec(target)
+                && seed.spec() != target.spec()
             {
                 let message = format!(
                     "output gradient {i} must be {}, like its target, got {}",
-                    spec(target),
+                    target.spec(),
                     seed.spec()
                 );
                 return Err(Error::shape(message));
             }
             if let Some(slot) = self.slot(target) {
-                seeds.push((slot, seed.map_or_else(|| ones(spec(target)), Ok)?));
+                seeds.push((slot, seed.map_or_else(|| ones(target.spec()), Ok)?));
             }
         }
         Ok(seeds)
@@ -395,13 +395,6 @@ impl SourceId {
     }
 }
 
-pub(crate) fn spec(source: &GradientSource) -> &Spec {
-    match source {
-        GradientSource::Tensor(tensor) => tensor.spec(),
-        GradientSource::Variable(variable) => variable.spec(),
-    }
-}
-
 pub(crate) fn ones(spec: &Spec) -> Result<Tensor> {
     let one = Tensor::constant(1, spec.dtype)?;
     if spec.shape.rank() == 0 { Ok(one) } else { broadcast_to(one, spec.shape.clone()) }
@@ -414,7 +407,7 @@ fn fill(
 ) -> Result<Option<Gradient>> {
     match (gradient, unconnected) {
         (None, Unconnected::Zero) => {
-            let spec = spec(source);
+            let spec = source.spec();
             Ok(Some(zeros(spec.shape.clone(), spec.dtype)?.into()))
         }
         (gradient, _) => Ok(gradient),

@@ -42,7 +42,7 @@ pub fn run() -> Outcome {
 fn train() -> Result<()> {
     let [width, height, channels] = [8, 8, 1];
     let model = models::ModelName::Convnet.build([height, width, channels], 10)?;
-    let parameters: usize = model.named().iter().map(|(_, variable)| variable.shape().len()).sum();
+    let parameters: usize = model.named_variables().iter().map(|(_, variable)| variable.shape().len()).sum();
     let trainer = models::trainer(model, models::OptimizerName::Adam, None)?;
     let x = normal(&[64, height, width, channels])?;
     let y = Generator::from_seed(2).integers([64], 0, 10, DType::I64)?;

@@ -2,7 +2,7 @@
 
 use crate::models::{ModelName, OptimizerName};
 use crate::options::{DataSource, TaskOptions};
-use crate::train::{RunOptions, Session};
+use crate::session::{RunOptions, Session};
 use crate::{Outcome, report};
 use clap::Args;
 use std::path::PathBuf;

@@ -39,8 +39,8 @@ fn instructions() -> String {
     let mut found: Vec<&str> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
-        macro_rules! ask { ($($name:tt)*) => { $(if std::arch::is_x86_feature_detected!($name) { found.push($name); })* } }
-        ask!("sse4.2" "avx" "avx2" "fma" "f16c" "avx512f" "avx512bw" "avx512vl" "avx512bf16" "avx512fp16");
+        macro_rules! detect { ($($name:tt)*) => { $(if std::arch::is_x86_feature_detected!($name) { found.push($name); })* } }
+        detect!("sse4.2" "avx" "avx2" "fma" "f16c" "avx512f" "avx512bw" "avx512vl" "avx512bf16" "avx512fp16");
     }
     #[cfg(target_arch = "aarch64")]
     found.push("neon");

@@ -8,6 +8,7 @@ mod options;
 mod plan;
 mod progress;
 mod report;
+mod session;
 mod train;
 
 use crate::demo::DemoOptions;

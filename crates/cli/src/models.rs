@@ -7,7 +7,9 @@ use taut::layers::{
 };
 use taut::losses::SparseCategoricalCrossentropy;
 use taut::metrics::SparseCategoricalAccuracy;
-use taut::optimizers::{Adafactor, Adagrad, Adam, AdamW, Adamax, Lion, Nadam, Optimizer, Rate, RmsProp, Sgd};
+use taut::optimizers::{
+    Adafactor, Adagrad, Adam, AdamW, Adamax, LearningRate, Lion, Nadam, Optimizer, RmsProp, Sgd,
+};
 use taut::{Error, Layer, Result, Shape, Trainer, Variable};
 
 /// A model for images of any size.
@@ -105,7 +107,7 @@ impl OptimizerName {
             ($rule:expr) => {{
                 let mut rule = $rule;
                 if let Some(rate) = rate {
-                    rule.rate = Rate::from(rate);
+                    rule.rate = LearningRate::from(rate);
                 }
                 Optimizer::new(rule, variables)
             }};
@@ -128,7 +130,7 @@ impl OptimizerName {
 
 /// A trainer of a classifier.
 pub fn trainer(model: impl Layer, rule: OptimizerName, rate: Option<f64>) -> Result<Trainer> {
-    let optimizer = rule.build(rate, &model.trainable())?;
+    let optimizer = rule.build(rate, &model.trainable_variables())?;
     Ok(Trainer::new(model, SparseCategoricalCrossentropy::from_logits(), optimizer)
         .metric_as("accuracy", SparseCategoricalAccuracy::new()?))
 }

@@ -25,9 +25,10 @@ pub fn run(options: &PlanOptions) -> Outcome {
     let model = setup.model.build(shape, classes)?;
     let images = Spec::new(DType::F32, [&[setup.batch], &shape[..]].concat());
     println!("{}", model.summary(&images)?);
-    let variables: usize = model.named().iter().map(|(_, variable)| variable.spec().bytes()).sum();
+    let variables: usize = model.named_variables().iter().map(|(_, variable)| variable.spec().bytes()).sum();
     let trainer = models::trainer(model, setup.optimizer, None)?;
-    let state: usize = trainer.optimizer().named().iter().map(|(_, variable)| variable.spec().bytes()).sum();
+    let state: usize =
+        trainer.optimizer().named_variables().iter().map(|(_, variable)| variable.spec().bytes()).sum();
 
     // Planning needs types and shapes only, no data.
     let x = Tensor::placeholder(images);

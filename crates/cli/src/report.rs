@@ -1,7 +1,7 @@
 //! Profiles one more step of a run: its planned and measured peaks, and the report page.
 
 use crate::Outcome;
-use crate::train::Session;
+use crate::session::Session;
 use std::path::Path;
 use taut::memory::Bytes;
 use taut::profile::{self, ProfileReport};
@@ -44,12 +44,12 @@ pub fn profile_step(session: &Session, page: Option<&Path>) -> Outcome {
         .plan("train step", &session.plan)
         .history(&[&["epoch"], &names[..]].concat(), &rows)
         .figure("samples per second", format!("{:.0}", samples as f64 / seconds.max(1e-9)));
-    let state = session.trainer.optimizer().named();
+    let state = session.trainer.optimizer().named_variables();
     let bytes = |variables: &[(String, taut::Variable)]| -> usize {
         variables.iter().map(|(_, variable)| variable.spec().bytes()).sum()
     };
     report = report
-        .figure("variables", Bytes(bytes(&session.trainer.model().named())).to_string())
+        .figure("variables", Bytes(bytes(&session.trainer.model().named_variables())).to_string())
         .figure("optimizer", Bytes(bytes(&state)).to_string())
         .note("One training step after the last epoch: forward, backward, update and metrics.");
     report.write(path)?;

@@ -98,9 +98,9 @@ fn a_resumed_run_must_have_the_same_settings() {
     };
     stdout(&train(&["--batch", "512", "--rate", "0.01"]));
     for (other, words) in [
-        (&["--batch", "256", "--rate", "0.01"][..], "--batch is 256 here and 512 there"),
-        (&["--batch", "512", "--rate", "0.01", "--seed", "2"], "--seed is 2 here and 1 there"),
-        (&["--batch", "512"], "--rate is the optimizer's default here and 0.01 there"),
+        (&["--batch", "256", "--rate", "0.01"][..], "--batch must be 512 as in the checkpoint, got 256"),
+        (&["--batch", "512", "--rate", "0.01", "--seed", "2"], "--seed must be 1 as in the checkpoint, got 2"),
+        (&["--batch", "512"], "--rate must be 0.01 as in the checkpoint, got the optimizer's default"),
     ] {
         let text = failure(&train(&[other, &["--resume"]].concat()));
         assert!(text.contains(words), "{text}");

@@ -7,10 +7,10 @@
 
 use crate::CompileOptions;
 use crate::clusters::MAX_OPERANDS;
+use crate::context::PassContext;
 use crate::fuse::FusedProgramBuilder;
 use crate::fused::{Fused, FusedEpilogue};
 use crate::liveness::{base, last_uses};
-use crate::passes::PassContext;
 use crate::rewrite::{NodeInputs, Rewriter};
 use smallvec::SmallVec;
 use std::borrow::Cow;

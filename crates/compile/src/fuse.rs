@@ -2,8 +2,8 @@
 
 use crate::CompileOptions;
 use crate::clusters::{FusionCluster, FusionClusters, FusionRole, is_number};
+use crate::context::PassContext;
 use crate::fused::{Fused, FusedCall, FusedReduction};
-use crate::passes::PassContext;
 use crate::rewrite::{NodeInputs, Rewriter, scalar_bytes};
 use crate::strided_view::LayoutView;
 use smallvec::SmallVec;

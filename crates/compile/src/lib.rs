@@ -16,6 +16,7 @@
 //! ```
 
 mod clusters;
+mod context;
 mod dead_code;
 mod epilogue;
 mod fuse;

@@ -1,10 +1,9 @@
 //! The list of passes, in the order they run.
 
-use crate::fused::Fused;
+use crate::context::PassContext;
 use crate::{CompileOptions, dead_code, epilogue, fuse, simplify};
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use taut_core::{Graph, Result};
 
@@ -32,13 +31,6 @@ struct Pass {
     run: fn(Cow<'_, Graph>, &mut PassContext) -> Result<Graph>,
     /// Whether the options enable it.
     is_enabled: fn(&CompileOptions) -> bool,
-}
-
-/// What passes read and leave to later ones beside the graph.
-pub(crate) struct PassContext {
-    pub(crate) options: CompileOptions,
-    /// The fused nodes of the graph by their index, in rising order: `fuse` fills the list, `fuse_epilogue` empties it.
-    pub(crate) fused_nodes: Vec<(usize, Arc<Fused>)>,
 }
 
 /// Compiles the graphs that ops hold: bodies of loops, branches.

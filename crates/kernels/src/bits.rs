@@ -18,7 +18,7 @@ pub const fn bytes(len: usize) -> usize {
 /// A bit per element: whether it is above zero; of booleans, whether it is true.
 ///
 /// # Panics
-/// If `out` has another length than [`bytes`] says.
+/// If `out` does not have the length that [`bytes`] returns.
 pub fn positive(x: View<'_>, out: &mut [u8]) {
     assert_eq!(out.len(), bytes(x.len()), "a bit per element");
     match x.dtype() {
@@ -31,7 +31,7 @@ pub fn positive(x: View<'_>, out: &mut [u8]) {
     }
 }
 
-/// Packs pieces of whole bytes; elements that do not lie one after the other are gathered first.
+/// Packs pieces of whole bytes; elements that are not contiguous are gathered first.
 fn pack<T: Element>(x: View<'_>, out: &mut [u8], piece: impl Fn(&[T], &mut [u8]) + Sync) {
     let Some(elements) = x.contiguous::<T>() else {
         let mut gathered = [T::zeroed(); 8];
@@ -52,7 +52,7 @@ fn pack<T: Element>(x: View<'_>, out: &mut [u8], piece: impl Fn(&[T], &mut [u8])
     });
 }
 
-/// Where the elements of a view are in its buffer, in row-major order.
+/// The offsets of a view's elements in its buffer, in row-major order.
 fn offsets<'a>(x: &View<'a>) -> impl Iterator<Item = usize> + use<'a> {
     let (shape, strides, start) = (x.shape(), x.strides(), x.offset() as isize);
     (0..x.len()).map(move |mut i| {
@@ -89,7 +89,7 @@ multiversion! {
 /// The booleans that [`positive`] packed.
 ///
 /// # Panics
-/// If `bits` has another length than [`bytes`] says.
+/// If `bits` does not have the length that [`bytes`] returns.
 pub fn unpack(bits: View<'_>, mut out: ViewMut<'_>) {
     let bits = &Bytes::new(bits, out.len());
     pool::for_each_mut(out.slice::<Bool>(), CHUNK * 8, |first, out| {
@@ -121,7 +121,7 @@ pub fn keep(x: Arg<'_>, bits: View<'_>, inverted: bool, mut out: ViewMut<'_>) {
     });
 }
 
-/// Bytes of bits, wherever they lie.
+/// Bytes of bits, with any stride.
 struct Bytes<'a> {
     data: &'a [u8],
     start: usize,
@@ -176,7 +176,7 @@ pub fn count_non_finite(x: View<'_>) -> (usize, usize) {
         };
         match x.contiguous::<T>() {
             Some(elements) => pool::for_each(elements.len(), CHUNK * 8, |range| {
-                // Nearly always there is none, and a sum of zeros says so.
+                // In the common case all elements are finite, and one vectorised pass shows it.
                 let part = &elements[range];
                 if !all_finite(part) {
                     part.iter().for_each(|&element| count(element));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_follow_row_major_order_whatever_the_strides() {
+    fn bits_are_in_row_major_order_for_all_strides() {
         for len in [0usize, 1, 7, 8, 9, 15, 16, 1000, 100_003] {
             let x: Vec<f32> = (0..len).map(|i| ((i * 7919) % 13) as f32 - 6.0).collect();
             let bytes = bytes(len);

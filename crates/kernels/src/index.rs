@@ -2,7 +2,7 @@
 //!
 //! Indices are views of any integer type. Every index is checked before anything is written: one that is negative
 //! or too large is a [`BadIndex`], never clamped or wrapped. Where an index occurs twice, its updates are applied
-//! in the order of the indices, whatever the number of threads: threads share out the *output*, never the updates.
+//! in the order of the indices, for any number of threads: the *output* is split between threads, never the updates.
 
 mod arith;
 mod fill;
@@ -30,7 +30,7 @@ use crate::{View, dispatch};
 use runs::Runs;
 use std::fmt;
 
-/// Elements of cheap work that are worth a thread's time.
+/// The least number of elements of cheap work per thread.
 pub(crate) const CHUNK: usize = 16 * 1024;
 
 /// How many indices are converted at a time.
@@ -43,7 +43,7 @@ pub struct BadIndex {
     pub value: i64,
     /// The length of the dimension: valid indices are `0..limit`.
     pub limit: usize,
-    /// Where it stands among the indices, counted in row-major order.
+    /// Its position among the indices, in row-major order.
     pub position: usize,
     /// The dimension it indexes.
     pub axis: usize,
@@ -52,13 +52,13 @@ pub struct BadIndex {
 impl fmt::Display for BadIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let BadIndex { value, limit, position, axis } = self;
-        write!(f, "index {value} (number {position}) is outside axis {axis} of length {limit}")
+        write!(f, "indices of axis {axis} must be in [0, {limit}), got {value} at position {position}")
     }
 }
 
 impl std::error::Error for BadIndex {}
 
-/// A view of indices, readable as `i64` whatever their type.
+/// A view of indices of any integer type, read as `i64`.
 pub(crate) struct Indices<'a> {
     view: View<'a>,
     runs: Runs,
@@ -108,7 +108,8 @@ impl<'a> Indices<'a> {
             // A negative index is a huge one when read as unsigned.
             let bad = |&&v: &&i64| v as u64 >= limit as u64;
             if tile.iter().fold(false, |any, v| any | bad(&v)) {
-                let (i, &value) = tile.iter().enumerate().find(|(_, v)| bad(v)).expect("one was seen");
+                let (i, &value) =
+                    tile.iter().enumerate().find(|(_, v)| bad(v)).expect("the reduction found one");
                 return Err((value, start + i));
             }
         }
@@ -121,27 +122,27 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// Indices that name a place by several coordinates: a view `[.., k]`, or plain row numbers.
-pub(crate) struct Places<'a> {
+/// Index tuples of several coordinates, a view `[.., k]`, or plain row numbers.
+pub(crate) struct IndexTuples<'a> {
     heads: Indices<'a>,
-    /// Coordinates per place, and how far apart they lie.
+    /// Coordinates per tuple, and the stride between them.
     rank: usize,
     stride: isize,
 }
 
-impl<'a> Places<'a> {
-    /// Places of `k` coordinates from indices `[.., k]`.
-    pub(crate) fn tuples(view: View<'a>) -> Places<'a> {
+impl<'a> IndexTuples<'a> {
+    /// Tuples of `k` coordinates from indices `[.., k]`.
+    pub(crate) fn tuples(view: View<'a>) -> IndexTuples<'a> {
         let last = view.shape().len() - 1;
-        Places { heads: Indices::heads(view), rank: view.shape()[last], stride: view.strides()[last] }
+        IndexTuples { heads: Indices::heads(view), rank: view.shape()[last], stride: view.strides()[last] }
     }
 
-    /// Places of one coordinate each.
-    pub(crate) fn scalars(view: View<'a>) -> Places<'a> {
-        Places { heads: Indices::new(view), rank: 1, stride: 0 }
+    /// Tuples of one coordinate.
+    pub(crate) fn scalars(view: View<'a>) -> IndexTuples<'a> {
+        IndexTuples { heads: Indices::new(view), rank: 1, stride: 0 }
     }
 
-    /// How many places there are.
+    /// The number of tuples.
     pub(crate) fn count(&self) -> usize {
         self.heads.count
     }
@@ -160,7 +161,7 @@ impl<'a> Places<'a> {
         first.map_or(Ok(()), Err)
     }
 
-    /// Writes the sum of coordinate times stride of places number `start..start + out.len()`.
+    /// Writes the sum of coordinate times stride of tuples number `start..start + out.len()`.
     #[inline]
     pub(crate) fn read(&self, start: usize, strides: &[isize], out: &mut [isize]) {
         let mut tile = [0i64; TILE];

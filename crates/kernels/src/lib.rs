@@ -1,12 +1,12 @@
-//! Pure functions on strided views: what Taut computes, without knowing what a tensor is.
+//! Kernels: pure functions on strided views. This crate has no tensors.
 //!
 //! Every kernel takes read-only [`View`]s and writes a contiguous row-major [`ViewMut`]. Shapes are checked by
 //! the caller (an op's `infer`); a kernel given shapes that contradict each other panics, it never reads or
-//! writes out of bounds. Kernels allocate nothing that grows with the data: what they need is asked for by a
-//! `*_scratch` function and passed in.
+//! writes out of bounds. Kernels allocate nothing that grows with the data: a `*_scratch` function returns the size of
+//! the scratch memory that the caller passes in.
 //!
-//! Rooms: [`dtype`] and [`view`] say what data looks like; [`simd`] picks the instruction set at run time;
-//! [`pool`] holds the threads; the rest compute.
+//! Modules: [`dtype`] and [`view`] describe data; [`simd`] selects the instruction set at run time; [`pool`] is the thread
+//! pool; the others are kernels.
 #![allow(unsafe_code)]
 
 pub mod attention;

@@ -1,4 +1,4 @@
-//! What this machine can do at best: the numbers that every measurement is put beside.
+//! The limits of this machine, with which measurements are compared.
 
 use crate::matmul::{Mat, MatMut, packed};
 use crate::multiversion;
@@ -67,13 +67,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chains_compute() {
+    fn multiply_add_chains_have_the_expected_value() {
         // x -> x / 2 + 1 / 2 stays at one.
         assert_eq!(multiply_add_chains([[1.0; 8]; 12], 3, 0.5), 96.0);
     }
 
     #[test]
-    fn the_bare_product_is_a_product() {
+    fn the_bare_gemm_is_a_matrix_product() {
         let mut c = [0.0; 4];
         bare_gemm(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], &mut c, 2);
         assert_eq!(c, [19.0, 22.0, 43.0, 50.0]);

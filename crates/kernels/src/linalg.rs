@@ -1,7 +1,7 @@
 //! Dense linear algebra on batches of matrices, through `faer`: `f32` and `f64`.
 //!
 //! Inputs are views `[..., rows, columns]` with any strides; the leading dimensions are the batch, and every output
-//! has the same batch. Each function has a `*_scratch` companion that says how many bytes of workspace it needs;
+//! has the same batch. Each function has a `*_scratch` companion that returns the bytes of workspace it needs;
 //! the workspace does not grow with the batch. Beyond it, `faer` keeps one packing buffer of fixed size per thread
 //! for its matrix products.
 //!
@@ -24,7 +24,7 @@ pub use solve::{
 
 use std::fmt;
 
-/// Why a matrix has no answer, and which entry of the batch it is (row-major over the leading dimensions).
+/// Why a factorisation failed, and for which entry of the batch (row-major over the leading dimensions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinalgError {
     /// The matrix has no inverse to working precision.

@@ -26,11 +26,11 @@ mod tables;
 pub(crate) mod tests;
 
 pub use basic::*;
-pub use error::{erf, gelu};
-pub use exp::{exp, expm1, gelu_tanh, sigmoid, silu, softplus, tanh};
+pub use error::*;
+pub use exp::*;
 pub use lane::{Lane, LaneBits};
-pub use log::{log, log1p};
-pub use power::{pow, pow_double, pow_single};
+pub use log::*;
+pub use power::*;
 
 use crate::dtype::Element;
 

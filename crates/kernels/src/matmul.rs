@@ -1,14 +1,14 @@
 //! Matrix products.
 //!
 //! [`matmul`] multiplies stacks of matrices with all threads; [`gemm()`] multiplies two matrices on the calling thread,
-//! for kernels that are products inside. Operands of any strides are read where they are. [`matmul_then`] has more done to
-//! each block of a product before it leaves the caches.
+//! for kernels that contain products. Operands of any strides are read in place. [`matmul_with_epilogue`] applies a function
+//! to each block of a product while it is in cache.
 //!
 //! Large products of `f32` and `f64` go to the `gemm-f32` and `gemm-f64` crates (packed operands, blocks that fit the caches), small and
-//! thin ones to kernels that do not pack. Half precisions are widened block by block; integers have a kernel of
-//! their own. The sum of an element is never split between threads, so results do not depend on their number.
+//! thin ones to kernels that do not pack. Half precisions are converted to `f32` block by block; integers have a separate
+//! kernel. The sum of an element is never split between threads, so results do not depend on their number.
 //!
-//! Those crates pack into memory of their own, per thread: a buffer of the size of the second level cache, and up to
+//! Those crates allocate packing buffers per thread: a buffer of the size of the second level cache, and up to
 //! about 2 MiB while a product runs. It does not grow with the operands.
 
 mod batched;
@@ -19,7 +19,7 @@ pub(crate) mod packed;
 mod serial;
 mod unpacked;
 
-pub use batched::{matmul, matmul_then};
+pub use batched::{matmul, matmul_with_epilogue};
 pub use mat::{Mat, MatMut};
 
 use crate::Element;

@@ -1,17 +1,17 @@
-//! The threads.
+//! The thread pool.
 //!
-//! A job is a number of chunks. Threads *claim* chunks one at a time; the thread that brought the job claims too,
-//! and in the end waits only for chunks that others already claimed. A worker that is asleep, slow or descheduled
-//! costs nothing: on a busy machine a job falls back to the time of one thread.
+//! A job is a number of chunks. Threads *claim* chunks one at a time; the thread that submitted the job claims chunks, too,
+//! and at the end waits only for chunks that other threads have claimed. A worker that is asleep, slow or descheduled
+//! does not delay the job: on a busy machine a job takes at most the time of one thread.
 //!
 //! The caller fixes the chunks, never the number of threads, so results do not depend on it. A job of one chunk
 //! runs inline without any synchronisation. While one job runs, other jobs (nested ones, or those of other threads)
-//! run inline on the thread that brought them.
+//! run inline on the thread that submitted them.
 //!
 //! Workers start with the first job that can use them, spin for some 20 µs after a job and then sleep. Forking and
 //! joining two empty chunks took 0.2 µs while they spin, and 5 µs, for the wake-up call, when they sleep (Zen 3, two
-//! threads). Workers are never joined: the end of the process ends them. A forked child has no workers; it starts
-//! its own once it notices.
+//! threads). Workers are never joined: they end with the process. A forked child has no workers; it detects that and starts
+//! its own.
 
 use std::any::Any;
 use std::num::NonZero;
@@ -26,7 +26,7 @@ use std::thread::{self, Thread};
 /// parallel.
 ///
 /// # Panics
-/// If `work` panicked: chunks not yet begun are skipped, and the first panic goes on in the caller.
+/// If `work` panicked: chunks that have not started are skipped, and the first panic is resumed in the caller.
 #[inline]
 pub fn for_each(len: usize, chunk: usize, work: impl Fn(Range<usize>) + Sync) {
     let chunk = chunk.max(1);
@@ -93,20 +93,20 @@ fn default_threads() -> usize {
     asked.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get)).min(MOST)
 }
 
-/// More threads than this are a mistake, and would only exhaust the system.
+/// The most threads; more would exhaust the system.
 const MOST: usize = 1024;
 
-/// The thread count in force; 0 before anyone asked.
+/// The current number of threads; 0 before the first use.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// The workers. Whoever holds the lock brings the current job.
-static CREW: Mutex<Crew> = Mutex::new(Crew { workers: Vec::new(), process: 0 });
+/// The workers. The thread that holds the lock has submitted the current job.
+static WORKERS: Mutex<Workers> = Mutex::new(Workers { workers: Vec::new(), process: 0 });
 
 /// The job whose chunks can be claimed: valid from before a claim succeeds until the claimed chunk is reported as
 /// finished.
 static JOB: AtomicPtr<Job<'static>> = AtomicPtr::new(ptr::null_mut());
 
-/// Chunks of the job that nobody claimed yet.
+/// Chunks of the job that are not claimed.
 static UNCLAIMED: Line<AtomicUsize> = Line(AtomicUsize::new(0));
 
 /// Chunks of the job that are not finished.
@@ -116,9 +116,9 @@ static UNFINISHED: Line<AtomicUsize> = Line(AtomicUsize::new(0));
 #[repr(align(128))]
 struct Line<T>(T);
 
-struct Crew {
+struct Workers {
     workers: Vec<Worker>,
-    /// The process the workers live in.
+    /// The process that started the workers.
     process: u32,
 }
 
@@ -134,30 +134,30 @@ struct Job<'a> {
     payload: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// How often an idle worker looks for a job before it sleeps, and a caller for the end of its job before it lets
-/// other threads have the processor.
+/// How often an idle worker polls for a job before it sleeps, and a caller for the end of its job before it yields the
+/// processor.
 const SPINS: usize = 1000;
 
 /// Calls `work` on `0..count`, in parallel.
 fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
     let threads = threads();
-    let crew = if threads > 1 { CREW.try_lock().ok() } else { None };
-    let Some(mut crew) = crew else {
+    let workers = if threads > 1 { WORKERS.try_lock().ok() } else { None };
+    let Some(mut workers) = workers else {
         (0..count).for_each(work);
         return;
     };
-    crew.hire(threads - 1);
+    workers.ensure(threads - 1);
 
     let job = Job { work, count, panicked: AtomicBool::new(false), payload: Mutex::new(None) };
     JOB.store(ptr::from_ref(&job).cast::<Job<'static>>().cast_mut(), Ordering::Relaxed);
     UNFINISHED.0.store(count, Ordering::Relaxed);
-    // From here to the end of the wait nothing may unwind: workers hold on to `job`.
+    // From here to the end of the wait nothing may unwind: workers have references to `job`.
     UNCLAIMED.0.store(count, Ordering::SeqCst);
-    crew.wake((threads - 1).min(count - 1));
+    workers.wake((threads - 1).min(count - 1));
 
     let mut mine = 0;
     while let Some(unclaimed) = claim() {
-        job.chunk(unclaimed);
+        job.run_chunk(unclaimed);
         finish();
         mine += 1;
     }
@@ -168,31 +168,31 @@ fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
     }
 
     if mine == count {
-        crew.check_process();
+        workers.check_process();
     }
-    drop(crew);
+    drop(workers);
     if let Some(payload) = job.payload.into_inner().unwrap_or_else(PoisonError::into_inner) {
         resume_unwind(payload);
     }
 }
 
-/// Claims a chunk of the current job: how many were unclaimed, if any was. A claim keeps the job alive until
+/// Claims a chunk of the current job. Returns how many were unclaimed, or `None`. A claim keeps the job alive until
 /// [`finish`].
 #[inline]
 fn claim() -> Option<usize> {
-    // Success must see the job that was published with the count; which job it is does not matter before.
+    // A successful claim must observe the job that was published with the count, hence the acquire.
     UNCLAIMED.0.fetch_update(Ordering::Acquire, Ordering::Relaxed, |n| n.checked_sub(1)).ok()
 }
 
-/// Reports a claimed chunk as finished. The job may be gone from here on.
+/// Reports a claimed chunk as finished. The job may be dropped after that.
 #[inline]
 fn finish() {
     UNFINISHED.0.fetch_sub(1, Ordering::Release);
 }
 
 impl Job<'_> {
-    /// Works on a claimed chunk.
-    fn chunk(&self, unclaimed: usize) {
+    /// Runs a claimed chunk.
+    fn run_chunk(&self, unclaimed: usize) {
         if !self.panicked.load(Ordering::Relaxed) {
             let work = AssertUnwindSafe(|| (self.work)(self.count - unclaimed));
             if let Err(payload) = catch_unwind(work) {
@@ -201,7 +201,7 @@ impl Job<'_> {
                 if first.is_none() {
                     *first = Some(payload);
                 } else {
-                    // Dropping a payload may panic in turn, and nobody is left to hear it.
+                    // Dropping a payload may panic, too, and nothing would catch that.
                     std::mem::forget(payload);
                 }
             }
@@ -209,10 +209,10 @@ impl Job<'_> {
     }
 }
 
-impl Crew {
+impl Workers {
     /// Starts workers until there are `count`, or as many as the system grants.
     #[inline]
-    fn hire(&mut self, count: usize) {
+    fn ensure(&mut self, count: usize) {
         if self.workers.len() < count {
             self.start(count);
         }
@@ -225,7 +225,8 @@ impl Crew {
             let asleep = Arc::new(AtomicBool::new(false));
             let flag = Arc::clone(&asleep);
             let name = format!("taut-{}", index + 1);
-            let Ok(handle) = thread::Builder::new().name(name).spawn(move || serve(index + 1, &flag)) else {
+            let Ok(handle) = thread::Builder::new().name(name).spawn(move || worker_loop(index + 1, &flag))
+            else {
                 THREADS.store(index + 1, Ordering::Relaxed);
                 return;
             };
@@ -233,7 +234,7 @@ impl Crew {
         }
     }
 
-    /// Wakes those of the first `count` workers that sleep.
+    /// Wakes the sleeping ones of the first `count` workers.
     #[inline]
     fn wake(&self, count: usize) {
         for worker in self.workers.iter().take(count) {
@@ -243,7 +244,7 @@ impl Crew {
         }
     }
 
-    /// Forgets workers that a fork left behind in the parent.
+    /// Drops the handles of workers that exist only in the parent of a fork.
     fn check_process(&mut self) {
         if self.process != std::process::id() {
             self.workers.clear();
@@ -251,26 +252,26 @@ impl Crew {
     }
 }
 
-/// A worker's life.
-fn serve(index: usize, asleep: &AtomicBool) {
-    let wanted = || UNCLAIMED.0.load(Ordering::SeqCst) > 0 && index < THREADS.load(Ordering::Relaxed);
+/// The loop of a worker thread.
+fn worker_loop(index: usize, asleep: &AtomicBool) {
+    let has_work = || UNCLAIMED.0.load(Ordering::SeqCst) > 0 && index < THREADS.load(Ordering::Relaxed);
     let mut idle = 0;
     loop {
-        if wanted() {
+        if has_work() {
             idle = 0;
             if let Some(unclaimed) = claim() {
                 // SAFETY: the claim succeeded, so the published job stays where it is until `finish`.
-                unsafe { &*JOB.load(Ordering::Relaxed) }.chunk(unclaimed);
+                unsafe { &*JOB.load(Ordering::Relaxed) }.run_chunk(unclaimed);
                 finish();
             }
         } else if idle < SPINS {
             idle += 1;
             std::hint::spin_loop();
         } else {
-            // The caller publishes its job, then looks at the flag; here it is the other way round: one of the two
-            // sees the other.
+            // The caller stores its job and then reads the flag; the worker stores the flag and then reads the job. With
+            // sequentially consistent accesses at least one of them observes the other's store.
             asleep.store(true, Ordering::SeqCst);
-            if !wanted() {
+            if !has_work() {
                 thread::park();
             }
             asleep.store(false, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Random numbers that depend on nothing but where they stand.
+//! Counter-based random numbers.
 //!
 //! Every value is a function of ([`Key`], index of the element): Philox4x32 with ten rounds turns a counter into
 //! 128 random bits. Threads, chunks and vector width change nothing, and any part of a sequence can be drawn again:

@@ -23,14 +23,14 @@ use kernel::{Lanes, lanes};
 use plan::{Dim, MAX_DIMS, Plan};
 use run::{Data, Once, Source, Twice, drive};
 
-/// What to make of the elements along the reduced dimensions.
+/// The reduction of the elements along the reduced dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduce {
-    /// Their sum; integers wrap. 0 of nothing.
+    /// Their sum; integers wrap. 0 for no elements.
     Sum,
-    /// Their product; integers wrap. 1 of nothing.
+    /// Their product; integers wrap. 1 for no elements.
     Prod,
-    /// Their arithmetic mean. NaN of nothing.
+    /// Their arithmetic mean. NaN for no elements.
     Mean,
     /// The largest, or NaN if there is one. Needs an element.
     Max,
@@ -42,7 +42,7 @@ pub enum Reduce {
     All,
     /// How many are not zero.
     CountNonzero,
-    /// The logarithm of the sum of their exponentials, without overflow on the way. -∞ of nothing.
+    /// The logarithm of the sum of their exponentials, without intermediate overflow. -∞ for no elements.
     LogSumExp,
     /// The sum of their squares, which overflows where a square does.
     SumSquares,
@@ -83,7 +83,7 @@ pub(crate) const fn total(dtype: DType) -> DType {
     }
 }
 
-/// The bytes of scratch with which [`reduce`] and [`var`] of `shape` use every thread, whatever the strides: never
+/// The bytes of scratch with which [`reduce`] and [`var`] of `shape` use every thread, for any strides: never
 /// more than 256 KiB, and 0 where no scratch is needed.
 pub fn reduce_scratch(shape: &[usize], axes: &[bool]) -> usize {
     let (mut count, mut outputs) = (1, 1);
@@ -116,11 +116,11 @@ pub fn reduce(code: Reduce, x: View<'_>, axes: &[bool], out: ViewMut<'_>, scratc
     }
 }
 
-/// Writes elements as they are asked for: `compute(first, out)` fills `out`, which is aligned to the element's size, with
-/// those from number `first` on, in row-major order. It may be asked for an element more than once.
+/// Computes elements on demand: `compute(first, out)` fills `out`, which is aligned to the element's size, with those from
+/// number `first` on, in row-major order. It may be called for the same element more than once.
 pub type Computed<'a> = &'a (dyn Fn(usize, &mut [u8]) + Sync);
 
-/// [`reduce`] of `shape` elements of type `dtype` that are computed a few at a time, and never lie in memory together.
+/// [`reduce`] of `shape` elements of type `dtype` that are computed a few at a time and are never stored together.
 /// The result is that of reducing them from contiguous memory, to the last bit.
 ///
 /// # Panics

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 #[cfg(test)]
 mod tests;
 
-/// What runs along the dimension.
+/// The kind of scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scan {
     /// The sum so far; integers wrap. Starts from 0.
@@ -26,7 +26,7 @@ pub enum Scan {
     Max,
     /// The smallest so far, or NaN after one. Starts from the highest value of the type, which is ∞ for floats.
     Min,
-    /// The logarithm of the sum of exponentials so far, without overflow on the way. Starts from -∞.
+    /// The logarithm of the sum of exponentials so far, without intermediate overflow. Starts from -∞.
     LogSumExp,
 }
 
@@ -54,7 +54,7 @@ impl Scan {
     }
 }
 
-/// Writes to each position of `out` what the elements of `x` up to it along `axis` come to.
+/// Writes to each position of `out` the scan of the elements of `x` up to it along `axis`.
 ///
 /// With `exclusive`, up to but without the one at the position, so that the first is the value it starts from. With
 /// `reverse`, from the end of the dimension to its beginning.
@@ -88,9 +88,9 @@ trait Running: Copy + Sync {
     type In: Element;
     type Acc: Copy;
     type Out: Element;
-    /// What the first element is added to.
+    /// The initial accumulator.
     const START: Self::Acc;
-    /// What there is before the first element. Apart from `START` because -0.0 + x is x, but 0.0 is nothing.
+    /// The output before the first element. Not `START`, which is -0.0 for sums: the empty sum is 0.0.
     const EMPTY: Self::Acc;
     fn step(acc: Self::Acc, x: Self::In) -> Self::Acc;
     fn out(acc: Self::Acc) -> Self::Out;
@@ -98,7 +98,7 @@ trait Running: Copy + Sync {
 
 macro_rules! running {
     ($name:ident<$t:ident: $bound:ident>, $acc:ty => $out:ty, $start:expr, $empty:expr,
-     |$a:ident, $x:ident| $step:expr, $settle:expr) => {
+     |$a:ident, $x:ident| $step:expr, $output:expr) => {
         struct $name<T>(PhantomData<fn(T)>);
         impl<T> Clone for $name<T> {
             fn clone(&self) -> Self {
@@ -118,13 +118,13 @@ macro_rules! running {
             }
             #[inline(always)]
             fn out(acc: $acc) -> $out {
-                $settle(acc)
+                $output(acc)
             }
         }
     };
 }
 running!(RunningSum<T: Number>, T::Running => T::Out, T::Running::NOTHING, T::Running::ZERO,
-         |acc, x| acc.plus(x.running()), T::settle);
+         |acc, x| acc.plus(x.running()), T::from_running);
 running!(RunningProduct<T: Number>, T::Total => T::Out, T::Total::ONE, T::Total::ONE,
          |acc, x| acc.times(T::widen(x.leaf())), T::finish);
 running!(RunningMax<T: Ordered>, T::Value => T, T::Value::LOWEST, T::Value::LOWEST, |acc, x| larger(acc, x.value()), T::restore);

@@ -2,7 +2,7 @@
 //!
 //! All types have one total order: numbers as usual, NaN above everything. Descending order is the exact reverse of
 //! the ascending values, so NaN comes first there. Equal elements keep the order of their indices in both
-//! directions. (`-0.0` equals `0.0`; when only values are asked for, `-0.0` comes out first.)
+//! directions. (`-0.0` equals `0.0`; when only values are requested, `-0.0` comes out first.)
 
 mod key;
 mod lines;

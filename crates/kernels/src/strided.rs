@@ -1,8 +1,8 @@
-//! Walking strided views: how every elementwise kernel meets its operands, and plain copies.
+//! Iterating over strided views in contiguous tiles, for elementwise kernels and copies.
 //!
-//! A kernel is one loop over contiguous tiles. `for_tiles` brings the operands to it: contiguous ones as they are,
-//! small repeated ones (scalars, biases) from a pattern written once, rows of a strided one directly where they are
-//! contiguous and otherwise gathered into a tile on the stack. Nothing else is copied.
+//! A kernel is one loop over contiguous tiles. `for_tiles` provides the operands: contiguous ones directly, small repeated
+//! ones (scalars, biases) from a pattern written once, contiguous rows of a strided one directly, and other strided elements
+//! gathered into a tile on the stack. Nothing else is copied.
 
 mod walk;
 
@@ -14,22 +14,22 @@ use std::mem::MaybeUninit;
 use walk::{Cursor, Walk};
 pub use walk::{gather, transpose};
 
-/// Elements a tile holds when an operand has to be gathered, repeated or saved from being overwritten.
+/// Elements of a tile when an operand has to be gathered, repeated, or copied before it is overwritten.
 pub const TILE: usize = 512;
 
-/// From this many elements on, the work is shared among threads, in chunks that do not depend on their number.
+/// From this many elements on, the work is split between threads, into chunks that do not depend on their number.
 const PARALLEL: usize = 16384;
 const CHUNK: usize = 8192;
 
-/// Patterns up to this length are repeated in a tile. Longer rows are worth a kernel call of their own.
+/// Patterns up to this length are repeated in a tile. For longer rows the kernel is called once per row.
 pub const SHORT: usize = 64;
 
-/// Operands whose rows lie across the output's are read in blocks of this many rows (a cache line of `f32`) and as many
-/// columns as fill a tile, down the columns: so each line is read once, wherever it may map to in the cache.
+/// Operands whose rows are the output's columns are read in blocks of this many rows (a cache line of `f32`) and as many
+/// columns as fill a tile, down the columns: so each cache line is read once, even if lines conflict in the cache.
 pub const BLOCK_ROWS: usize = 16;
 const BLOCK_COLUMNS: usize = TILE / BLOCK_ROWS;
 
-/// A tile on the stack, uninitialised until used: small calls must not pay for it.
+/// A tile on the stack, uninitialised until used, so that small calls do not clear it.
 #[repr(C, align(64))]
 pub(crate) struct Buffer<const WORDS: usize>([MaybeUninit<u64>; WORDS]);
 
@@ -49,7 +49,7 @@ impl<const WORDS: usize> Buffer<WORDS> {
     }
 }
 
-/// The bytes of the buffer behind a view.
+/// The bytes of a view's buffer.
 #[inline]
 pub fn bytes_of<'a>(view: &View<'a>) -> &'a [u8] {
     match view.dtype().size() {
@@ -124,16 +124,16 @@ pub fn fill(mut out: ViewMut<'_>, value: &[u8]) {
     });
 }
 
-/// How an operand's elements reach the kernel.
+/// How the kernel gets an operand's elements.
 #[derive(Clone, Copy)]
 enum Feed<'a> {
-    /// In the output's order.
+    /// Contiguous, in the output's order.
     Whole(&'a [u8]),
-    /// From the output itself, before it is overwritten.
+    /// From the output, before it is overwritten.
     InPlace,
-    /// The same `period` elements over and over, written out in `pattern`.
+    /// `period` elements that repeat, written several times in `pattern`.
     Periodic { period: usize, pattern: &'a [u8] },
-    /// By the walk's strides.
+    /// With the strides of the walk.
     Strided(&'a [u8]),
 }
 
@@ -158,7 +158,7 @@ pub fn repeat(source: &[u8], pattern: &mut [u8]) {
     }
 }
 
-/// [`for_tiles`] for what is not both small and contiguous.
+/// [`for_tiles`] for operands that are not both small and contiguous.
 #[inline(never)]
 fn drive<const N: usize>(
     args: [Arg<'_>; N],
@@ -193,7 +193,7 @@ fn drive<const N: usize>(
         let work = |first: usize, part: &mut [u8]| feeds.run(first / out_size, part, kernel);
         return pool::for_each_mut(bytes, CHUNK * out_size, work);
     }
-    // Only operands that are walked have a say in which dimensions merge.
+    // Only strided operands restrict which dimensions merge.
     let view = |i: usize| match &args[i] {
         Arg::View(view) if feeds.strided(i) => Some(view),
         _ => None,
@@ -217,7 +217,7 @@ fn drive<const N: usize>(
     }
 }
 
-/// Every operand's way to the kernel.
+/// How the kernel gets each operand.
 struct Feeds<'a, const N: usize> {
     ways: [Feed<'a>; N],
     sizes: [usize; N],
@@ -230,7 +230,7 @@ impl<const N: usize> Feeds<'_, N> {
         matches!(self.ways[i], Feed::Strided(_))
     }
 
-    /// The `n` elements from number `at` of an operand that has them lying ready.
+    /// The `n` elements from number `at` of an operand that needs no gathering.
     #[inline]
     fn ready(&self, i: usize, at: usize, n: usize) -> Option<&[u8]> {
         let size = self.sizes[i];
@@ -241,7 +241,7 @@ impl<const N: usize> Feeds<'_, N> {
         }
     }
 
-    /// Brings the values of operands in place to safety.
+    /// Copies operands that are in place to their tiles, before the output is written.
     #[inline]
     fn save(&self, tiles: &mut [&mut [u8]; N], out: &[u8]) {
         for (feed, tile) in self.ways.iter().zip(tiles) {
@@ -333,7 +333,7 @@ impl<const N: usize> Job<'_, N> {
         }
     }
 
-    /// Like [`Job::run`] for at most [`BLOCK_ROWS`] whole rows, reading operands that lie across down their columns.
+    /// Like [`Job::run`] for at most [`BLOCK_ROWS`] whole rows, reading transposed operands down their columns.
     fn run_blocks(&self, first: usize, out: &mut [u8], kernel: &impl Fn([&[u8]; N], &mut [u8])) {
         let (feeds, row) = (&self.feeds, self.walk.row());
         let rows = out.len() / feeds.out_size / row;
@@ -368,13 +368,13 @@ impl<const N: usize> Job<'_, N> {
         }
     }
 
-    /// Whether a strided operand's rows can be read where they are.
+    /// Whether a strided operand's rows are contiguous, so that they can be read directly.
     #[inline]
     fn direct(&self, i: usize) -> bool {
         self.walk.inner(i) == 1 && !self.short()
     }
 
-    /// What the kernel sees of operand `i`: ready elements, a row in its data at `offset`, or its tile.
+    /// The elements of operand `i` for the kernel: ready ones, a row in its data at `offset`, or its tile.
     #[inline]
     fn operand<'b>(&'b self, i: usize, at: usize, n: usize, offset: isize, tile: &'b [u8]) -> &'b [u8] {
         let size = self.feeds.sizes[i];

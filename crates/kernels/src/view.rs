@@ -1,4 +1,4 @@
-//! What a kernel sees of a tensor: bytes, a type, a shape and strides.
+//! Views of tensor memory: bytes, a dtype, a shape and strides.
 
 use crate::dtype::{DType, Element};
 
@@ -30,7 +30,7 @@ impl<'a> View<'a> {
         let (mut low, mut high, mut empty) = (0isize, 0isize, false);
         for (&dim, &stride) in shape.iter().zip(strides) {
             empty |= dim == 0;
-            // Saturating: a reach beyond `isize` stays beyond every buffer.
+            // Saturating: an extent beyond `isize` is beyond every buffer.
             let reach = (dim as isize).saturating_sub(1).saturating_mul(stride);
             if reach < 0 { low = low.saturating_add(reach) } else { high = high.saturating_add(reach) }
         }
@@ -60,7 +60,7 @@ impl<'a> View<'a> {
         self.strides
     }
 
-    /// Where the first element is, in elements from the start of [`View::data`].
+    /// The offset of the first element, in elements from the start of [`View::data`].
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
@@ -101,7 +101,7 @@ impl<'a> View<'a> {
         bytemuck::cast_slice(self.bytes)
     }
 
-    /// Whether the elements lie one after the other in row-major order.
+    /// Whether the elements are contiguous in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         if self.is_empty() {
@@ -197,9 +197,9 @@ impl<'a> ViewMut<'a> {
 /// An input of a kernel that may work in place.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
-    /// Read it here.
+    /// The input is read through this view.
     View(View<'a>),
-    /// Its elements are already in the output of this number, with that output's type and shape, to be overwritten.
+    /// The input's elements are in the output of this number, with its dtype and shape, and are overwritten.
     InPlace(usize),
 }
 
@@ -207,12 +207,12 @@ impl<'a> Arg<'a> {
     /// The view of an input that is not in place.
     ///
     /// # Panics
-    /// If the input is in place: only an op that offered to alias it gets such an input.
+    /// If the input is in place: only an op that declared the alias gets such an input.
     #[inline]
     pub fn view(&self) -> View<'a> {
         match self {
             Arg::View(view) => *view,
-            Arg::InPlace(_) => panic!("this op did not offer to work in place"),
+            Arg::InPlace(_) => panic!("this op declared no alias of the input"),
         }
     }
 }

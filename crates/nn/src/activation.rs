@@ -1,4 +1,4 @@
-//! Functions that follow a layer's sums.
+//! Activation functions.
 
 use crate::{Layer, Mode};
 use taut_core::ops::binary::{add, clip_by_value, div, mul};
@@ -9,7 +9,7 @@ use taut_core::ops::unary::{
 use taut_core::{Result, Tensor, with_source_location};
 use taut_memory::Location;
 
-/// A function that is applied to what a layer computes; also a layer of its own.
+/// An activation function: an option of other layers, and a layer by itself.
 ///
 /// ```
 /// use taut_core::Tensor;
@@ -23,9 +23,9 @@ pub enum Activation {
     /// `x`.
     #[default]
     Linear,
-    /// `x` above zero, zero below.
+    /// `max(x, 0)`.
     Relu,
-    /// As `Relu`, and never above 6.
+    /// `min(max(x, 0), 6)`.
     Relu6,
     /// `x` above zero, `slope * x` below.
     LeakyRelu {
@@ -34,20 +34,20 @@ pub enum Activation {
     },
     /// `x` above zero, `alpha * (exp(x) - 1)` below.
     Elu {
-        /// Minus the limit far below zero.
+        /// Minus the limit as `x` goes to minus infinity.
         alpha: f64,
     },
-    /// `Elu` with the scales that keep mean 0 and deviation 1 from layer to layer.
+    /// The scaled `Elu` whose constants preserve mean 0 and standard deviation 1 from layer to layer.
     Selu,
-    /// `x` times the normal distribution up to `x`.
+    /// `x` times the standard normal cumulative distribution function at `x`.
     Gelu,
-    /// `Gelu` approximated by a hyperbolic tangent.
+    /// The tanh approximation of `Gelu`.
     GeluTanh,
     /// `x * sigmoid(x)`, also called swish.
     Silu,
     /// `1 / (1 + exp(-x))`.
     Sigmoid,
-    /// `x / 6 + 0.5` between 0 and 1.
+    /// `x / 6 + 0.5`, clipped to [0, 1].
     HardSigmoid,
     /// `x * HardSigmoid(x)`.
     HardSilu,
@@ -61,21 +61,21 @@ pub enum Activation {
     Softsign,
     /// `x * tanh(softplus(x))`.
     Mish,
-    /// Probabilities along the last axis.
+    /// Softmax over the last axis.
     Softmax,
-    /// Their logarithms.
+    /// The logarithm of softmax over the last axis.
     LogSoftmax,
 }
 
 impl Activation {
-    /// The function's value, element by element, or along the last axis for the two that normalise.
+    /// Applies the function elementwise; softmax and log-softmax along the last axis.
     #[track_caller]
     pub fn apply(self, x: impl Into<Tensor>) -> Result<Tensor> {
         let x = x.into();
-        with_source_location(None, Location::caller(), || self.of(x))
+        with_source_location(None, Location::caller(), || self.evaluate(x))
     }
 
-    fn of(self, x: Tensor) -> Result<Tensor> {
+    fn evaluate(self, x: Tensor) -> Result<Tensor> {
         match self {
             Activation::Linear => Ok(x),
             Activation::Relu => relu(x),

@@ -1,4 +1,4 @@
-//! First values of variables.
+//! Initial values of variables.
 
 #[cfg(feature = "linalg")]
 mod orthogonal;
@@ -10,10 +10,10 @@ use taut_core::ops::creation::{eye, full, ones, zeros};
 use taut_core::ops::random::{normal, truncated_normal, uniform};
 use taut_core::{DType, Error, Result, Shape, Tensor};
 
-/// How a variable's first value is made. Random ones are drawn from the module's own generator of
-/// [`taut_core::ops::random`], so that [`set_seed`](taut_core::ops::random::set_seed) makes runs repeat.
+/// How the initial value of a variable is made. Random ones are drawn from the default generator of
+/// [`taut_core::ops::random`], so [`set_seed`](taut_core::ops::random::set_seed) makes runs reproducible.
 ///
-/// The names and the numbers behind them are those of Keras.
+/// Names and formulas are those of Keras.
 ///
 /// ```
 /// use taut_core::DType;
@@ -24,11 +24,11 @@ use taut_core::{DType, Error, Result, Shape, Tensor};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initializer {
-    /// Zero everywhere.
+    /// All zeros.
     Zeros,
-    /// One everywhere.
+    /// All ones.
     Ones,
-    /// One value everywhere.
+    /// The same value for every element.
     Constant(f64),
     /// The normal distribution.
     RandomNormal {
@@ -37,23 +37,23 @@ pub enum Initializer {
         /// Its standard deviation.
         std: f64,
     },
-    /// Evenly from `low` up to `high`.
+    /// The uniform distribution on `[low, high)`.
     RandomUniform {
-        /// The smallest value.
+        /// The inclusive lower limit.
         low: f64,
-        /// The limit that is not reached.
+        /// The exclusive upper limit.
         high: f64,
     },
-    /// The normal distribution, drawn again beyond two standard deviations.
+    /// The normal distribution truncated at two standard deviations.
     TruncatedNormal {
         /// Its mean.
         mean: f64,
-        /// Its standard deviation before it is cut.
+        /// Its standard deviation before truncation.
         std: f64,
     },
     /// Truncated normal of variance `2 / (fan_in + fan_out)`.
     GlorotNormal,
-    /// Uniform of variance `2 / (fan_in + fan_out)`. What kernels start with.
+    /// Uniform of variance `2 / (fan_in + fan_out)`. The default of kernels.
     GlorotUniform,
     /// Truncated normal of variance `2 / fan_in`.
     HeNormal,
@@ -63,54 +63,54 @@ pub enum Initializer {
     LecunNormal,
     /// Uniform of variance `1 / fan_in`.
     LecunUniform,
-    /// A variance of `scale / n`, where `n` is what `mode` says.
+    /// Variance `scale / n`, where `n` is the fan that `mode` selects.
     VarianceScaling {
-        /// What the variance is multiplied by.
+        /// The factor of the variance.
         scale: f64,
-        /// What it is divided by.
+        /// The fan by which the variance is divided.
         mode: Fan,
-        /// What is drawn from.
+        /// The distribution to sample from.
         distribution: Distribution,
     },
-    /// A matrix with orthonormal rows or columns, whichever are fewer, times `gain`. Axes before the last are taken as one.
+    /// A matrix with orthonormal rows or columns, whichever are fewer, times `gain`. Axes before the last are flattened into one.
     Orthogonal {
-        /// What the matrix is multiplied by.
+        /// The factor of the matrix.
         gain: f64,
     },
-    /// The identity matrix times `gain`; for matrices only.
+    /// The identity matrix times `gain`; rank 2 only.
     Identity {
         /// The value on the diagonal.
         gain: f64,
     },
 }
 
-/// What a variance is divided by: how many numbers go into a sum, or how many sums a number goes into.
+/// Which fan of a kernel divides the variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
-    /// Inputs of a unit.
+    /// The number of inputs of a unit.
     In,
-    /// Units an input goes to.
+    /// The number of units that an input feeds.
     Out,
     /// The mean of both.
     Average,
 }
 
-/// What values are drawn from.
+/// The distribution of [`Initializer::VarianceScaling`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Normal, cut at two deviations, and of the asked variance after that.
+    /// Normal, truncated at two standard deviations; the variance after truncation is the requested one.
     TruncatedNormal,
     /// Normal.
     UntruncatedNormal,
-    /// Uniform around zero.
+    /// Uniform, symmetric around zero.
     Uniform,
 }
 
-/// The standard deviation of the normal distribution cut at two deviations.
-const CUT: f64 = 0.879_625_661_034_239_8;
+/// The standard deviation of the standard normal distribution truncated at two standard deviations.
+const TRUNCATED_STD: f64 = 0.879_625_661_034_239_8;
 
 impl Initializer {
-    /// A first value of this shape.
+    /// Makes an initial value of this shape.
     #[track_caller]
     pub fn make(self, shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
         use Distribution::{TruncatedNormal, Uniform};
@@ -133,14 +133,13 @@ impl Initializer {
             Initializer::Orthogonal { gain } => orthogonal(&shape, gain, dtype),
             Initializer::Identity { gain } => match shape[..] {
                 [rows, columns] => mul(eye(rows, columns, (), dtype, 0)?, gain),
-                _ => Err(Error::shape(format!("an identity matrix has two axes, not {shape}"))),
+                _ => Err(Error::shape(format!("Identity expects rank 2, got shape {shape}"))),
             },
         }
     }
 }
 
-/// How many numbers go into an element of the output, and how many outputs an input goes to, for a kernel of this shape:
-/// `[inputs, outputs]`, behind the axes of a window if it has one.
+/// `fan_in` and `fan_out` of a kernel of this shape: `[inputs, outputs]`, after the axes of a convolution window if there are any.
 fn fans(shape: &[usize]) -> (f64, f64) {
     match *shape {
         [] => (1.0, 1.0),
@@ -160,7 +159,7 @@ fn variance_scaling(
     dtype: DType,
 ) -> Result<Tensor> {
     if !(scale > 0.0 && scale.is_finite()) {
-        return Err(Error::value(format!("a scale of {scale} makes no variance")));
+        return Err(Error::value(format!("scale must be finite and > 0, got {scale}")));
     }
     let (inputs, outputs) = fans(shape);
     let fan = match mode {
@@ -170,7 +169,7 @@ fn variance_scaling(
     };
     let variance = scale / fan.max(1.0);
     match distribution {
-        Distribution::TruncatedNormal => truncated_normal(shape, 0.0, variance.sqrt() / CUT, dtype),
+        Distribution::TruncatedNormal => truncated_normal(shape, 0.0, variance.sqrt() / TRUNCATED_STD, dtype),
         Distribution::UntruncatedNormal => normal(shape, 0.0, variance.sqrt(), dtype),
         Distribution::Uniform => {
             let limit = (3.0 * variance).sqrt();
@@ -181,6 +180,6 @@ fn variance_scaling(
 
 #[cfg(not(feature = "linalg"))]
 fn orthogonal(_: &Shape, _: f64, _: DType) -> Result<Tensor> {
-    Err(Error::value("Orthogonal needs a QR factorisation, which this build does not have")
+    Err(Error::value("Orthogonal needs a QR factorisation, which this build leaves out")
         .help("build with the feature `linalg`"))
 }

@@ -1,32 +1,32 @@
-//! What a layer is: a plain struct with variables.
+//! The [`Layer`] trait.
 
 use taut_autodiff::Variable;
 use taut_core::{Result, Tensor};
 
-/// What a layer is called for.
+/// Whether a layer is called for training or for inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Dropout drops, batch norms look at the batch and remember it.
+    /// Dropout is active; batch normalisation uses the statistics of the batch and updates its moving averages.
     Train,
-    /// Results depend on the input and the variables alone.
+    /// The result depends only on the input and the variables.
     Infer,
 }
 
 impl Mode {
-    /// Whether it is training.
+    /// Whether this is [`Mode::Train`].
     pub fn is_training(self) -> bool {
         self == Mode::Train
     }
 }
 
-/// A part of a model: a struct that holds variables, and knows its result for a batch.
+/// A part of a model: a struct that holds variables and maps a batch to a result.
 ///
-/// A layer of your own is a struct, what it computes, and the names of its variables:
+/// A custom layer is a struct, the function it computes, and the names of its variables:
 ///
 /// ```
 /// use taut_autodiff::Variable;
 /// use taut_core::{DType, Result, Tensor, ops::binary::mul, ops::creation::ones};
-/// use taut_nn::{Layer, Mode, Names};
+/// use taut_nn::{Layer, Mode, NamedVariables};
 ///
 /// struct Scale(Variable);
 ///
@@ -35,60 +35,60 @@ impl Mode {
 ///         mul(x, &self.0)
 ///     }
 ///
-///     fn variables(&self, names: &mut Names) {
+///     fn variables(&self, names: &mut NamedVariables) {
 ///         names.add("scale", &self.0);
 ///     }
 /// }
 ///
 /// let layer = Scale(Variable::new(ones([3], DType::F32)?)?);
-/// assert_eq!(layer.named()[0].0, "scale");
+/// assert_eq!(layer.named_variables()[0].0, "scale");
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 pub trait Layer: Send + Sync + 'static {
-    /// Its result for a batch, whose samples lie along the first axis.
+    /// The result for a batch; the first axis is the batch axis.
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor>;
 
-    /// Names its variables, trainable or not, always in the same order. Most layers have none.
-    fn variables(&self, names: &mut Names) {
+    /// Adds the layer's variables, trainable or not, to `names`, always in the same order. By default, none.
+    fn variables(&self, names: &mut NamedVariables) {
         let _ = names;
     }
 
-    /// Its variables with their names, in order: `kernel`, or `block.norm.scale` for those of layers inside.
-    fn named(&self) -> Vec<(String, Variable)> {
-        let mut names = Names::default();
+    /// The variables with their names, in order: `kernel`, or `block.norm.scale` for those of sublayers.
+    fn named_variables(&self) -> Vec<(String, Variable)> {
+        let mut names = NamedVariables::default();
         self.variables(&mut names);
-        names.into_found()
+        names.into_vec()
     }
 
-    /// The variables that training changes.
-    fn trainable(&self) -> Vec<Variable> {
-        let all = self.named().into_iter().map(|(_, variable)| variable);
+    /// The trainable variables.
+    fn trainable_variables(&self) -> Vec<Variable> {
+        let all = self.named_variables().into_iter().map(|(_, variable)| variable);
         all.filter(Variable::is_trainable).collect()
     }
 }
 
-/// Collects the variables of a layer and of the layers inside it.
+/// Collects the variables of a layer and of its sublayers under their names.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct NamedVariables {
     path: String,
     found: Vec<(String, Variable)>,
 }
 
-impl Names {
-    /// A variable of the layer itself. One that was named before keeps its first name.
+impl NamedVariables {
+    /// Adds a variable of the layer itself. A variable that was added before keeps its first name.
     pub fn add(&mut self, name: &str, variable: &Variable) {
         if !self.found.iter().any(|(_, known)| known.id() == variable.id()) {
             self.found.push((format!("{}{name}", self.path), variable.clone()));
         }
     }
 
-    /// What was collected, in order.
-    pub fn into_found(self) -> Vec<(String, Variable)> {
+    /// Names and variables, in the order in which they were added.
+    pub fn into_vec(self) -> Vec<(String, Variable)> {
         self.found
     }
 
-    /// The variables of a layer inside.
-    pub fn inside(&mut self, name: &str, layer: &dyn Layer) {
+    /// Adds the variables of a sublayer, with `name` and a dot before their names.
+    pub fn add_layer(&mut self, name: &str, layer: &dyn Layer) {
         let outer = self.path.len();
         self.path.push_str(name);
         self.path.push('.');
@@ -102,7 +102,7 @@ impl<L: Layer + ?Sized> Layer for Box<L> {
         (**self).call(x, mode)
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         (**self).variables(names);
     }
 }
@@ -112,7 +112,7 @@ impl<L: Layer + ?Sized> Layer for std::sync::Arc<L> {
         (**self).call(x, mode)
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         (**self).variables(names);
     }
 }

@@ -1,8 +1,8 @@
-//! Layers: what models are made of.
+//! Layers.
 //!
-//! A layer that has variables or options is made in two steps: `Dense::new(784, 64)` says what it needs to know, further
-//! words say what is not as Keras has it by default, and [`build`](Builder::build) makes its variables. Images and
-//! sequences have their channels last, and variables have the names and the layouts of Keras.
+//! A layer that has variables or options is made in two steps: `Dense::new(784, 64)` takes the required sizes, methods of the
+//! [`LayerBuilder`] change options whose defaults are those of Keras, and [`build`](LayerBuilder::build) makes the variables. Images
+//! and sequences are channels-last; variables have the names and the layouts of Keras.
 //!
 //! ```
 //! use taut_core::{DType, ops::{Padding, creation::zeros}};
@@ -36,9 +36,9 @@ mod transpose;
 
 pub use crate::activation::Activation;
 pub use attention::MultiHeadAttention;
-pub use builder::Builder;
-pub use combine::{Bidirectional, Merge, Residual};
-pub use conv::{Conv, Conv1D, Conv2D, Conv3D, Size};
+pub use builder::LayerBuilder;
+pub use combine::{Bidirectional, MergeMode, Residual};
+pub use conv::{Conv, Conv1D, Conv2D, Conv3D, SpatialSize};
 pub use dense::Dense;
 pub use depthwise::{
     DepthwiseConv, DepthwiseConv1D, DepthwiseConv2D, SeparableConv, SeparableConv1D, SeparableConv2D,
@@ -55,6 +55,6 @@ pub use pooling::{
 pub use recurrent::{GRU, LSTM, SimpleRNN};
 pub use sequential::Sequential;
 pub use shape::{Flatten, Lambda, Reshape};
-pub use summary::{Row, Summary};
+pub use summary::{Summary, SummaryRow};
 pub use taut_core::ops::Padding;
 pub use transpose::{Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvTranspose};

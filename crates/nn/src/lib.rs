@@ -1,4 +1,4 @@
-//! What models are made of and trained with.
+//! Layers, losses, metrics, optimizers, the trainer and checkpoints.
 
 mod activation;
 pub mod initializers;
@@ -10,5 +10,5 @@ pub mod optimizers;
 pub mod schedules;
 pub mod train;
 
-pub use layer::{Layer, Mode, Names};
+pub use layer::{Layer, Mode, NamedVariables};
 pub use train::{Checkpoint, Trainer};

@@ -1,7 +1,7 @@
-//! Losses: how far predictions are from the truth.
+//! Losses.
 //!
-//! The names and the formulas are those of Keras. Every loss gives a number per sample ([`Loss::call`]), and their mean,
-//! perhaps weighted ([`Loss::mean`]). Losses of half-precision predictions are float32.
+//! Names and formulas are those of Keras. A loss computes one value per sample ([`Loss::call`]) and their optionally weighted
+//! mean ([`Loss::mean`]). Losses of half-precision predictions are computed in float32.
 //!
 //! ```
 //! use taut_core::Tensor;
@@ -34,12 +34,12 @@ use taut_core::ops::unary::cast;
 use taut_core::{DType, Error, Result, Tensor, promote, source_location, with_source_location};
 use taut_memory::Location;
 
-/// What keeps logarithms and quotients finite.
+/// Keeps logarithms and quotients finite.
 pub(crate) const EPSILON: f64 = 1e-7;
 
-/// How far predictions are from the truth.
+/// A loss function of targets (`truth`) and predictions.
 ///
-/// A loss of your own says what each sample costs:
+/// A custom loss computes the loss of each sample:
 ///
 /// ```
 /// use taut_core::{Result, Tensor, ops::{binary::sub, reduce::max, unary::abs}};
@@ -55,12 +55,12 @@ pub(crate) const EPSILON: f64 = 1e-7;
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 pub trait Loss: Send + Sync + 'static {
-    /// The loss of each sample, or of each of its parts: the last axis of the predictions is gone.
+    /// The loss of each sample, or of each position of a sample: the last axis of the predictions is reduced.
     #[track_caller]
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor>;
 
-    /// The mean of the losses, each times its weight if there are weights. It is divided by the number of losses, not by
-    /// the sum of the weights. Weights are one per sample, or one per loss.
+    /// The mean of the losses, each multiplied by its weight if there are weights. The divisor is the number of losses, not
+    /// the sum of the weights. There is one weight per sample, or one per loss.
     #[track_caller]
     fn mean(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
         let at = Location::caller();
@@ -95,13 +95,13 @@ impl<L: Loss + ?Sized> Loss for Arc<L> {
     }
 }
 
-/// Values times weights, of which there are as many as samples, or as values.
+/// Values times weights, of which there is one per sample or one per value.
 pub(crate) fn weighted(values: Tensor, weights: &Tensor) -> Result<Tensor> {
-    mul(values.clone(), spread_weights(&values, weights)?)
+    mul(values.clone(), broadcast_weights(&values, weights)?)
 }
 
-/// Weights in the shape that goes with values.
-pub(crate) fn spread_weights(values: &Tensor, weights: &Tensor) -> Result<Tensor> {
+/// Weights in a shape that broadcasts to that of the values.
+pub(crate) fn broadcast_weights(values: &Tensor, weights: &Tensor) -> Result<Tensor> {
     let mut spread = cast(weights, values.dtype())?;
     if spread.rank() == values.rank() + 1 && spread.shape().last() == Some(&1) {
         spread = squeeze(spread, &[-1][..])?;
@@ -113,23 +113,22 @@ pub(crate) fn spread_weights(values: &Tensor, weights: &Tensor) -> Result<Tensor
         return Ok(spread);
     }
     let (weights, values) = (weights.spec(), values.shape());
-    Err(Error::shape(format!("weights {weights} do not go with values {values}"))
-        .help("there is one per sample, or one per value"))
+    Err(Error::shape(format!("weights must broadcast to the values {values}, got {weights}"))
+        .help("give one weight per sample, or one per value"))
 }
 
-/// Predictions in a type that has digits for what is nearly 1: halves have not.
-fn wide(predicted: &Tensor) -> Result<Tensor> {
+/// Predictions in float32 or wider: half precision cannot represent probabilities close to 1.
+fn at_least_f32(predicted: &Tensor) -> Result<Tensor> {
     cast(predicted, promote(predicted.dtype(), DType::F32))
 }
 
-/// Truth and predictions in one type and one shape, of rank 2 at least: the samples, and the parts of each. A last axis of
-/// size 1 may be missing on one side.
-pub(crate) fn pair(truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Tensor)> {
+/// Targets and predictions with the same dtype and shape, of rank >= 2. A last axis of size 1 may be missing on one side.
+pub(crate) fn align(truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Tensor)> {
     if !predicted.dtype().is_float() {
-        return Err(Error::dtype(format!("predictions of type {} are not supported", predicted.dtype()))
+        return Err(Error::dtype(format!("predictions must be floating point, got {}", predicted.dtype()))
             .help("cast them to a float"));
     }
-    let mut p = wide(predicted)?;
+    let mut p = at_least_f32(predicted)?;
     let mut t = cast(truth, p.dtype())?;
     if t.rank() + 1 == p.rank() && p.shape().last() == Some(&1) {
         t = expand_dims(t, -1)?;
@@ -137,15 +136,18 @@ pub(crate) fn pair(truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Tensor
         p = expand_dims(p, -1)?;
     }
     if t.shape() != p.shape() || p.rank() == 0 {
-        let message =
-            format!("truth {} and predictions {} differ in shape", truth.shape(), predicted.shape());
-        return Err(Error::shape(message).help("a sample is a row of both"));
+        let message = format!(
+            "targets and predictions must have the same shape, got {} and {}",
+            truth.shape(),
+            predicted.shape()
+        );
+        return Err(Error::shape(message).help("the first axis of both is the batch"));
     }
     if p.rank() == 1 { Ok((expand_dims(t, -1)?, expand_dims(p, -1)?)) } else { Ok((t, p)) }
 }
 
-/// Computes in a loss's name and for the caller's line.
-fn named(
+/// Runs `work` with errors and allocations attributed to this loss and to the caller's line.
+fn in_loss(
     name: &'static str,
     at: Location,
     (truth, predicted): (&Tensor, &Tensor),
@@ -155,20 +157,20 @@ fn named(
         .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(source_location(at)))
 }
 
-/// As [`named`], with truth and predictions as a [`pair`].
-fn paired(
+/// As [`in_loss`], with targets and predictions brought to one shape by [`align`].
+fn in_loss_aligned(
     name: &'static str,
     at: Location,
     given: (&Tensor, &Tensor),
     work: impl FnOnce(Tensor, Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
-    named(name, at, given, || {
-        let (truth, predicted) = pair(given.0, given.1)?;
+    in_loss(name, at, given, || {
+        let (truth, predicted) = align(given.0, given.1)?;
         work(truth, predicted)
     })
 }
 
-/// The sum of some values divided by how many count; zero if none does.
+/// The sum of the values divided by how many of them count; zero if none does.
 fn mean_of(values: Tensor, counted: Tensor) -> Result<Tensor> {
     let count = sum(cast(counted, values.dtype())?, None, false)?;
     div(sum(values, None, false)?, maximum(count, 1.0)?)

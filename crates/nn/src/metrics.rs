@@ -1,7 +1,7 @@
-//! Metrics: how good predictions are, over many batches.
+//! Metrics, accumulated over batches.
 //!
-//! A metric keeps its sums in variables that are not trained, so that it can be updated inside a traced function and
-//! saved with a model. The names and the formulas are those of Keras.
+//! A metric keeps its sums in non-trainable variables, so it can be updated inside a traced function and saved with a model.
+//! Names and formulas are those of Keras.
 //!
 //! ```
 //! use taut_core::Tensor;
@@ -24,16 +24,18 @@ pub use accuracy::{
 };
 pub use area::{AUC, Curve, Summation};
 pub use confusion::{Average, ConfusionMatrix, F1Score, Precision, Recall};
-pub use mean::{Mean, MeanOf, Measure, Of};
+pub use mean::{LossMeasure, Mean, MeanMetric, Measure};
 pub use regression::{MeanAbsoluteError, MeanSquaredError, Perplexity, R2Score, RootMeanSquaredError};
 
-/// What the metrics with names of their own measure; see [`MeanOf`].
+/// The per-sample measures of the named metrics; see [`MeanMetric`].
 pub mod measures {
-    pub use super::accuracy::{Above, Equal, Hit, HitTop, NamedHit, NamedHitTop};
-    pub use super::regression::{AbsoluteError, RootOfSquaredError, SquaredError};
+    pub use super::accuracy::{
+        BinaryMatch, CategoricalMatch, ExactMatch, SparseCategoricalMatch, SparseTopKMatch, TopKMatch,
+    };
+    pub use super::regression::{AbsoluteError, RootSquaredError, SquaredError};
 }
 
-use crate::Names;
+use crate::NamedVariables;
 use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_core::ops::creation::zeros;
@@ -42,39 +44,38 @@ use taut_core::record::without_recording;
 use taut_core::{DType, Result, Shape, Tensor, source_location, with_source_location};
 use taut_memory::Location;
 
-/// How good predictions are, over many batches.
+/// A measure of predictions, accumulated over batches.
 pub trait Metric: Send + Sync + 'static {
-    /// What people call it.
+    /// The name in scores and reports.
     fn name(&self) -> &str;
 
-    /// Takes a batch into account, where each sample counts as much as its weight. Weights are one per sample, or one per
-    /// value.
+    /// Accumulates a batch with weights: one per sample, or one per value.
     #[track_caller]
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()>;
 
-    /// Takes a batch into account.
+    /// Accumulates a batch.
     #[track_caller]
     fn update(&self, truth: &Tensor, predicted: &Tensor) -> Result<()> {
         self.update_with(truth, predicted, None)
     }
 
-    /// What comes of all batches since the last [`reset`](Metric::reset), in float64.
+    /// The result over all batches since the last [`reset`](Metric::reset), in float64.
     fn result(&self) -> Result<Tensor>;
 
-    /// The result as a number, for metrics that are one.
+    /// The result as a number, for metrics with a scalar result.
     #[track_caller]
     fn value(&self) -> Result<f64> {
         self.result()?.item()
     }
 
-    /// Forgets all batches.
+    /// Sets the sums to zero.
     fn reset(&self) -> Result<()>;
 
-    /// Names its variables, always in the same order.
-    fn variables(&self, names: &mut Names);
+    /// Adds its variables to `names`, always in the same order.
+    fn variables(&self, names: &mut NamedVariables);
 }
 
-macro_rules! behind {
+macro_rules! delegate {
     ($($pointer:ident)*) => {$(
         impl<M: Metric + ?Sized> Metric for $pointer<M> {
             fn name(&self) -> &str {
@@ -93,27 +94,27 @@ macro_rules! behind {
                 (**self).reset()
             }
 
-            fn variables(&self, names: &mut Names) {
+            fn variables(&self, names: &mut NamedVariables) {
                 (**self).variables(names);
             }
         }
     )*};
 }
 
-behind!(Box Arc);
+delegate!(Box Arc);
 
-/// Sums over batches, in float64: they stay exact for as many samples as there are.
+/// Sums over batches, in float64, so that counts stay exact up to 2^53.
 #[derive(Debug)]
-struct State<const N: usize>([Variable; N]);
+struct MetricSums<const N: usize>([Variable; N]);
 
-impl<const N: usize> State<N> {
-    /// Sums of this shape, all zero.
-    fn new(names: [&str; N], shape: impl Into<Shape>) -> Result<State<N>> {
+impl<const N: usize> MetricSums<N> {
+    /// Zero sums of this shape.
+    fn new(names: [&str; N], shape: impl Into<Shape>) -> Result<MetricSums<N>> {
         let shape = shape.into();
         let variable =
             |name: &&str| Variable::builder().name(*name).trainable(false).build(zeros(&shape, DType::F64)?);
         let made = names.iter().map(variable).collect::<Result<Vec<_>>>()?;
-        Ok(State(made.try_into().unwrap_or_else(|_| unreachable!("one per name"))))
+        Ok(MetricSums(made.try_into().unwrap_or_else(|_| unreachable!("one per name"))))
     }
 
     /// Adds to a sum.
@@ -121,7 +122,7 @@ impl<const N: usize> State<N> {
         self.0[sum].assign_add(cast(value, DType::F64)?)
     }
 
-    /// The sums as they are now.
+    /// The current sums.
     fn read(&self) -> [Tensor; N] {
         std::array::from_fn(|i| self.0[i].value())
     }
@@ -130,13 +131,14 @@ impl<const N: usize> State<N> {
         self.0.iter().try_for_each(|variable| variable.assign(0.0))
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         self.0.iter().for_each(|variable| names.add(variable.name().unwrap_or_default(), variable));
     }
 }
 
-/// Updates in a metric's name and for the caller's line. Tapes are not told: nobody differentiates a metric.
-fn named(
+/// Runs `work` with errors and allocations attributed to this metric and to the caller's line. Nothing is recorded on tapes:
+/// metrics are not differentiated.
+fn in_metric(
     name: &'static str,
     at: Location,
     (truth, predicted): (&Tensor, &Tensor),

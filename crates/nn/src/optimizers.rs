@@ -1,8 +1,8 @@
-//! Optimizers: what becomes of variables, given gradients.
+//! Optimizers.
 //!
-//! A [`Rule`] is the arithmetic of one update, written with ops; an [`Optimizer`] keeps the state that rules need and applies
-//! them to variables. In a traced function the update of each variable becomes one pass over memory, in place, and so it is outside of
-//! functions, where the optimizer traces one by itself.
+//! An [`UpdateRule`] is the arithmetic of one update, written with ops; an [`Optimizer`] holds the state that rules need and applies
+//! them to variables. In a traced function the update of each variable is one fused pass over memory, in place. Outside of functions
+//! the optimizer traces a function itself, so it is the same there.
 
 mod adadelta;
 mod adafactor;
@@ -32,7 +32,7 @@ pub use optimizer::Optimizer;
 pub use rmsprop::RmsProp;
 pub use sgd::Sgd;
 
-pub use crate::schedules::{self, Rate};
+pub use crate::schedules::{self, LearningRate};
 
 use std::fmt::Debug;
 use taut_core::ops::unary::cast;
@@ -40,26 +40,26 @@ use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
 
 /// The arithmetic of one update, for values of any shape.
 ///
-/// Everything is made of ops and reads no values, so that it can be traced. Values, gradients and slots are `float32` or `float64`: halves
-/// are widened before and narrowed after, in the same pass.
+/// A rule is written with ops and reads no values, so it can be traced. Values, gradients and slots are `float32` or `float64`: half
+/// precision is cast to `float32` before and back after the update, in the same pass.
 ///
 /// ```
 /// use taut_autodiff::Variable;
 /// use taut_core::ops::{binary::{mul, sub}, unary::sign};
 /// use taut_core::{Result, Spec, Tensor};
-/// use taut_nn::optimizers::{Now, Optimizer, Rate, Rule};
+/// use taut_nn::optimizers::{LearningRate, Optimizer, UpdateContext, UpdateRule};
 ///
-/// /// Steps of one size, whatever the size of the gradient.
+/// /// The sign of the gradient as the direction of a step of fixed size.
 /// #[derive(Debug)]
 /// struct Signs(f64);
 ///
-/// impl Rule for Signs {
-///     fn rate(&self) -> Rate {
+/// impl UpdateRule for Signs {
+///     fn rate(&self) -> LearningRate {
 ///         self.0.into()
 ///     }
 ///
-///     fn update(&self, now: &Now, value: Tensor, gradient: Tensor, _: &mut [Tensor]) -> Result<Tensor> {
-///         let step = mul(sign(gradient)?, now.rate_as(&value)?)?;
+///     fn update(&self, context: &UpdateContext, value: Tensor, gradient: Tensor, _: &mut [Tensor]) -> Result<Tensor> {
+///         let step = mul(sign(gradient)?, context.rate_as(&value)?)?;
 ///         sub(value, step)
 ///     }
 /// }
@@ -70,99 +70,107 @@ use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
 /// assert_eq!(w.read().to_vec::<f32>()?, [0.5, 2.5]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
-pub trait Rule: Debug + Send + Sync + 'static {
+pub trait UpdateRule: Debug + Send + Sync + 'static {
     /// The learning rate: a number, or a schedule.
-    fn rate(&self) -> Rate;
+    fn rate(&self) -> LearningRate;
 
-    /// What is kept per variable of this spec between updates, in the order in which [`Rule::update`] sees it.
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
+    /// The slot variables of a variable of this spec, in the order in which [`UpdateRule::update`] receives them.
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
         let _ = value;
         Vec::new()
     }
 
-    /// Numbers that all variables share, with their first values.
+    /// Names and initial values of the numbers that all variables share.
     fn shared(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 
-    /// The shared numbers (`float64`) for the update that is about to be made; `now` has those of the update before.
-    fn advance(&self, now: &Now) -> Result<Vec<Tensor>> {
-        Ok(now.shared.clone())
+    /// The shared numbers (`float64`) of the next update; `context` has those of the previous one.
+    fn advance(&self, context: &UpdateContext) -> Result<Vec<Tensor>> {
+        Ok(context.shared.clone())
     }
 
-    /// The new value. The new slots are left in `slots`.
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor>;
+    /// Returns the new value, and writes the new slots to `slots`.
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor>;
 
-    /// Whether the update of a row depends on that row alone, of the value, the gradient and every slot. Then rows without a gradient can
-    /// be left alone.
+    /// Whether the update of a row depends only on that row of the value, the gradient and every slot. Then a sparse gradient updates
+    /// only its own rows.
     fn is_rowwise(&self) -> bool {
         true
     }
 
-    /// How much of a value is taken away at each update, per learning rate, unless [`Optimizer::weight_decay`] says otherwise.
+    /// The default weight decay; [`Optimizer::weight_decay`] changes it.
     fn decay(&self) -> f64 {
         0.0
     }
 
-    /// Refuses settings that make no sense.
+    /// Rejects invalid settings.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// Something that is kept per variable.
+/// A slot variable of an optimizer: state that is kept per variable.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slot {
-    /// Its name, as checkpoints have it.
+pub struct SlotSpec {
+    /// Its name in checkpoints.
     pub name: &'static str,
     /// Its shape.
     pub shape: Shape,
-    /// Every element's first value.
-    pub first: f64,
+    /// The initial value of every element.
+    pub initial: f64,
 }
 
-impl Slot {
-    /// A slot of the variable's shape, zero at first.
-    pub fn zeros(name: &'static str, value: &Spec) -> Slot {
-        Slot { name, shape: value.shape.clone(), first: 0.0 }
+impl SlotSpec {
+    /// A slot of the variable's shape, initially zero.
+    pub fn zeros(name: &'static str, value: &Spec) -> SlotSpec {
+        SlotSpec { name, shape: value.shape.clone(), initial: 0.0 }
     }
 }
 
-/// What all variables of one update have in common.
+/// What the updates of all variables in one step share.
 #[derive(Clone, Debug)]
-pub struct Now {
-    /// The learning rate: a single `float64`.
+pub struct UpdateContext {
+    /// The learning rate: a scalar `float64`.
     pub rate: Tensor,
-    /// Which update this is, counted from one: a single `float64`.
+    /// The number of the update, from 1: a scalar `float64`.
     pub step: Tensor,
-    /// What [`Rule::shared`] asked for: single `float64`s.
+    /// The numbers of [`UpdateRule::shared`]: scalar `float64`s.
     pub shared: Vec<Tensor>,
 }
 
-impl Now {
-    /// The learning rate in the type of a value.
+impl UpdateContext {
+    /// The learning rate in the dtype of a value.
     pub fn rate_as(&self, value: &Tensor) -> Result<Tensor> {
         cast(&self.rate, value.dtype())
     }
 }
 
-/// The type that updates of a variable are computed in.
-fn wide(dtype: DType) -> DType {
+/// The dtype in which the updates of a variable are computed.
+fn compute_dtype(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::F32,
         other => other,
     }
 }
 
-/// Refuses a setting outside of `low..high`; `low` itself is allowed.
-fn within(name: &str, value: f64, low: f64, high: f64) -> Result<()> {
+/// Rejects a setting outside of `low..high`.
+fn check_range(name: &str, value: f64, low: f64, high: f64) -> Result<()> {
     if value >= low && value < high {
         return Ok(());
     }
-    let limit = if high.is_finite() {
-        format!("{low} or more and less than {high}")
+    let range = if high.is_finite() {
+        format!("in [{low}, {high})")
+    } else if low == f64::MIN_POSITIVE {
+        "finite and > 0".to_owned()
     } else {
-        format!("{low} or more")
+        format!("finite and >= {low}")
     };
-    Err(Error::value(format!("{name} is {value}")).help(format!("it must be {limit}")))
+    Err(Error::value(format!("{name} must be {range}, got {value}")))
 }

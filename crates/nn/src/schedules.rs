@@ -1,6 +1,6 @@
-//! Learning rates that change with the step.
+//! Learning-rate schedules.
 //!
-//! A schedule is made of ops on the step, so a traced function computes the rate anew at each call, without being traced again.
+//! A schedule is written with ops on the step, so a traced function computes the rate at each call without a retrace.
 
 use std::f64::consts::PI;
 use std::fmt::Debug;
@@ -13,10 +13,10 @@ use taut_core::{DType, Error, Result, Tensor};
 
 /// A learning rate that depends on the step.
 pub trait Schedule: Debug + Send + Sync + 'static {
-    /// The rate after this many steps. Both are single `float64`s; no values are read.
+    /// The rate after this many steps. Both are scalar `float64`s; no values are read.
     fn rate(&self, step: &Tensor) -> Result<Tensor>;
 
-    /// Refuses settings that make no sense.
+    /// Rejects invalid settings.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -35,63 +35,63 @@ pub trait Schedule: Debug + Send + Sync + 'static {
     }
 }
 
-/// A learning rate: a number, which can be set later on, or a schedule.
+/// A learning rate: a number that can be changed later, or a schedule.
 #[derive(Clone, Debug)]
-pub enum Rate {
-    /// This one, until another is set.
+pub enum LearningRate {
+    /// A number, until another one is set.
     Fixed(f64),
-    /// What a schedule says.
+    /// A schedule.
     Scheduled(Arc<dyn Schedule>),
 }
 
-impl From<f64> for Rate {
-    fn from(rate: f64) -> Rate {
-        Rate::Fixed(rate)
+impl From<f64> for LearningRate {
+    fn from(rate: f64) -> LearningRate {
+        LearningRate::Fixed(rate)
     }
 }
 
-impl<S: Schedule> From<S> for Rate {
-    fn from(schedule: S) -> Rate {
-        Rate::Scheduled(Arc::new(schedule))
+impl<S: Schedule> From<S> for LearningRate {
+    fn from(schedule: S) -> LearningRate {
+        LearningRate::Scheduled(Arc::new(schedule))
     }
 }
 
-impl Rate {
-    /// Refuses a rate that makes no sense.
+impl LearningRate {
+    /// Rejects an invalid rate.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
-            Rate::Fixed(rate) => check_rate("the learning rate", *rate),
-            Rate::Scheduled(schedule) => schedule.check(),
+            LearningRate::Fixed(rate) => check_rate("the learning rate", *rate),
+            LearningRate::Scheduled(schedule) => schedule.check(),
         }
     }
 }
 
-/// Refuses a number that is no learning rate.
+/// Rejects a number that is negative or not finite.
 pub(crate) fn check_rate(what: &str, rate: f64) -> Result<()> {
     if rate.is_finite() && rate >= 0.0 {
         return Ok(());
     }
-    Err(Error::value(format!("{what} is {rate}")).help("it must be finite, and zero or more"))
+    Err(Error::value(format!("{what} must be finite and >= 0, got {rate}")))
 }
 
-/// Refuses a number of steps that nothing can be divided by.
+/// Rejects a number of steps that is not positive and finite.
 fn check_steps(what: &str, steps: f64) -> Result<()> {
     if steps.is_finite() && steps > 0.0 {
         return Ok(());
     }
-    Err(Error::value(format!("{what} is {steps}")).help("it must be finite, and more than zero"))
+    Err(Error::value(format!("{what} must be finite and > 0, got {steps}")))
 }
 
-/// Refuses a setting that is not a finite number.
+/// Rejects a setting that is not finite.
 fn check_finite(what: &str, value: f64) -> Result<()> {
-    if value.is_finite() { Ok(()) } else { Err(Error::value(format!("{what} is {value}"))) }
+    if value.is_finite() { Ok(()) } else { Err(Error::value(format!("{what} must be finite, got {value}"))) }
 }
 
 fn number(value: f64) -> Result<Tensor> {
     Tensor::constant(value, DType::F64)
 }
 
-/// The same rate at all steps. A plain number is one that can be set later on; this one cannot.
+/// The same rate at all steps. Unlike a plain number, it cannot be changed later.
 #[derive(Clone, Debug)]
 pub struct Constant(pub f64);
 
@@ -110,17 +110,17 @@ impl Schedule for Constant {
 pub struct ExponentialDecay {
     /// The first rate.
     pub initial: f64,
-    /// After how many steps the rate is `decay` of what it was.
+    /// The number of steps in which the rate is multiplied by `decay`.
     pub steps: f64,
-    /// What becomes of the rate in that time.
+    /// The factor per `steps` steps.
     pub decay: f64,
-    /// Whether it changes only once in that time.
+    /// Whether the rate changes only every `steps` steps.
     pub staircase: bool,
 }
 
 impl Schedule for ExponentialDecay {
     fn rate(&self, step: &Tensor) -> Result<Tensor> {
-        mul(pow(self.decay, times(step, self.steps, self.staircase)?)?, self.initial)
+        mul(pow(self.decay, elapsed(step, self.steps, self.staircase)?)?, self.initial)
     }
 
     fn check(&self) -> Result<()> {
@@ -130,16 +130,16 @@ impl Schedule for ExponentialDecay {
     }
 }
 
-/// How many times `steps` steps were made.
-fn times(step: &Tensor, steps: f64, whole: bool) -> Result<Tensor> {
-    let times = div(step, steps)?;
-    if whole { floor(times) } else { Ok(times) }
+/// `step / steps`, rounded down for a staircase.
+fn elapsed(step: &Tensor, steps: f64, staircase: bool) -> Result<Tensor> {
+    let elapsed = div(step, steps)?;
+    if staircase { floor(elapsed) } else { Ok(elapsed) }
 }
 
-/// One rate up to and including a step, then the next one.
+/// A constant rate up to and including each boundary.
 #[derive(Clone, Debug)]
 pub struct PiecewiseConstant {
-    /// The last step of each rate but the last one, ascending.
+    /// The last step of each rate except the last one, in ascending order.
     pub boundaries: Vec<f64>,
     /// The rates: one more than boundaries.
     pub rates: Vec<f64>,
@@ -157,30 +157,32 @@ impl Schedule for PiecewiseConstant {
     fn check(&self) -> Result<()> {
         let (boundaries, rates) = (self.boundaries.len(), self.rates.len());
         if boundaries + 1 != rates {
-            let message = format!("{boundaries} boundaries and {rates} rates");
-            return Err(Error::value(message).help("give one more rate than boundaries"));
+            let message = format!(
+                "expected one more rate than boundaries, got {rates} rates and {boundaries} boundaries"
+            );
+            return Err(Error::value(message));
         }
         self.boundaries.iter().try_for_each(|&boundary| check_finite("a boundary", boundary))?;
         if let Some([one, next]) = self.boundaries.array_windows().find(|[one, next]| one >= next) {
-            let message = format!("the boundaries {one} and {next} do not ascend");
+            let message = format!("boundaries must be in ascending order, got {one} before {next}");
             return Err(Error::value(message));
         }
         self.rates.iter().try_for_each(|&rate| check_rate("a rate", rate))
     }
 }
 
-/// From one rate to another along a power of the time that is left.
+/// Decay from one rate to another by a power of the remaining time.
 #[derive(Clone, Debug)]
 pub struct PolynomialDecay {
     /// The first rate.
     pub initial: f64,
-    /// After how many steps the last rate is reached.
+    /// The number of steps until the last rate is reached.
     pub steps: f64,
     /// The last rate.
     pub end: f64,
-    /// The power: one for a straight line.
+    /// The power: 1 is linear.
     pub power: f64,
-    /// Whether it begins again, at a higher rate and with more time, whenever the end is reached.
+    /// Whether the decay restarts, over more steps, whenever the end is reached.
     pub cycle: bool,
 }
 
@@ -210,15 +212,15 @@ pub struct InverseTimeDecay {
     pub initial: f64,
     /// The unit of time, in steps.
     pub steps: f64,
-    /// How fast the rate falls per unit of time.
+    /// The decay per unit of time.
     pub decay: f64,
-    /// Whether it changes only once per unit of time.
+    /// Whether the rate changes only once per unit of time.
     pub staircase: bool,
 }
 
 impl Schedule for InverseTimeDecay {
     fn rate(&self, step: &Tensor) -> Result<Tensor> {
-        div(self.initial, add(mul(times(step, self.steps, self.staircase)?, self.decay)?, 1.0)?)
+        div(self.initial, add(mul(elapsed(step, self.steps, self.staircase)?, self.decay)?, 1.0)?)
     }
 
     fn check(&self) -> Result<()> {
@@ -228,16 +230,16 @@ impl Schedule for InverseTimeDecay {
     }
 }
 
-/// Half a cosine from the first rate down to a part of it; perhaps a straight line up to it before.
+/// Cosine decay, with an optional linear warm-up.
 #[derive(Clone, Debug)]
 pub struct CosineDecay {
     /// The first rate.
     pub initial: f64,
-    /// How many steps the cosine takes.
+    /// The number of steps of the cosine.
     pub steps: f64,
-    /// The last rate, as a part of the one where the cosine begins.
+    /// The last rate, as a fraction of the rate at the start of the cosine.
     pub alpha: f64,
-    /// The rate that is reached by a straight line in this many steps first, and where the cosine then begins.
+    /// The target rate and the number of steps of a linear warm-up before the cosine.
     pub warmup: Option<(f64, f64)>,
 }
 
@@ -247,7 +249,7 @@ impl Default for CosineDecay {
     }
 }
 
-/// Half a cosine, from one at zero to `alpha` at one.
+/// Half a cosine period, from 1 at 0 to `alpha` at 1.
 fn half_cosine(part: Tensor, alpha: f64) -> Result<Tensor> {
     let cosine = mul(add(cos(mul(part, PI)?)?, 1.0)?, 0.5)?;
     add(mul(cosine, 1.0 - alpha)?, alpha)
@@ -273,99 +275,99 @@ impl Schedule for CosineDecay {
         check_rate("alpha", self.alpha)?;
         check_steps("steps", self.steps)?;
         let Some((target, steps)) = self.warmup else { return Ok(()) };
-        check_rate("the rate to warm up to", target)?;
+        check_rate("the warm-up target", target)?;
         check_rate("the number of warm-up steps", steps)
     }
 }
 
-/// Half cosines that begin again and again, each longer and lower than the one before.
+/// Cosine decay with warm restarts.
 #[derive(Clone, Debug)]
 pub struct CosineDecayRestarts {
     /// The first rate.
     pub initial: f64,
-    /// How many steps the first cosine takes.
+    /// The number of steps of the first period.
     pub first_steps: f64,
-    /// How many times longer each one is than the one before: one or more.
-    pub longer: f64,
-    /// Where each one begins, as a part of where the one before did.
-    pub lower: f64,
-    /// The last rate of a cosine, as a part of the first rate.
+    /// The factor of the length from one period to the next; at least 1.
+    pub t_mul: f64,
+    /// The factor of the initial rate from one period to the next.
+    pub m_mul: f64,
+    /// The last rate of a period, as a fraction of the first rate.
     pub alpha: f64,
 }
 
 impl Default for CosineDecayRestarts {
     fn default() -> CosineDecayRestarts {
-        CosineDecayRestarts { initial: 0.001, first_steps: 1000.0, longer: 2.0, lower: 1.0, alpha: 0.0 }
+        CosineDecayRestarts { initial: 0.001, first_steps: 1000.0, t_mul: 2.0, m_mul: 1.0, alpha: 0.0 }
     }
 }
 
 impl Schedule for CosineDecayRestarts {
     fn rate(&self, step: &Tensor) -> Result<Tensor> {
         let time = div(step, self.first_steps)?;
-        let (round, part) = if self.longer == 1.0 {
+        let (round, part) = if self.t_mul == 1.0 {
             let round = floor(&time)?;
             let part = sub(time, &round)?;
             (round, part)
         } else {
-            // Round r begins at (longer^r - 1) / (longer - 1), in units of the first one.
-            let grown = add(mul(&time, self.longer - 1.0)?, 1.0)?;
-            let round = floor(div(log(&grown)?, self.longer.ln())?)?;
-            // The quotient of logarithms may miss a whole number by a rounding error, either way.
-            let late = greater_equal(&grown, pow(self.longer, add(&round, 1.0)?)?)?;
+            // Period r starts at (t_mul^r - 1) / (t_mul - 1), in units of the first period.
+            let grown = add(mul(&time, self.t_mul - 1.0)?, 1.0)?;
+            let round = floor(div(log(&grown)?, self.t_mul.ln())?)?;
+            // The quotient of logarithms may miss an integer by a rounding error in either direction.
+            let late = greater_equal(&grown, pow(self.t_mul, add(&round, 1.0)?)?)?;
             let round = where_(late, add(&round, 1.0)?, round)?;
-            let early = less(grown, pow(self.longer, &round)?)?;
+            let early = less(grown, pow(self.t_mul, &round)?)?;
             let round = where_(early, sub(&round, 1.0)?, round)?;
-            let length = pow(self.longer, &round)?;
-            let begin = div(sub(&length, 1.0)?, self.longer - 1.0)?;
+            let length = pow(self.t_mul, &round)?;
+            let begin = div(sub(&length, 1.0)?, self.t_mul - 1.0)?;
             (round, div(sub(time, begin)?, length)?)
         };
-        let height = pow(self.lower, round)?;
+        let height = pow(self.m_mul, round)?;
         let cosine = mul(mul(add(cos(mul(part, PI)?)?, 1.0)?, 0.5)?, height)?;
         mul(add(mul(cosine, 1.0 - self.alpha)?, self.alpha)?, self.initial)
     }
 
     fn check(&self) -> Result<()> {
         check_rate("the initial rate", self.initial)?;
-        check_rate("lower", self.lower)?;
+        check_rate("m_mul", self.m_mul)?;
         check_rate("alpha", self.alpha)?;
         check_steps("first_steps", self.first_steps)?;
-        if !self.longer.is_finite() || self.longer < 1.0 {
-            return Err(Error::value(format!("longer is {}", self.longer)).help("it must be one or more"));
+        if !self.t_mul.is_finite() || self.t_mul < 1.0 {
+            return Err(Error::value(format!("t_mul must be finite and >= 1, got {}", self.t_mul)));
         }
         Ok(())
     }
 }
 
-/// A straight line from zero (or `from`) up to where another schedule begins, and then that schedule.
+/// A linear warm-up from `from` (zero by default) to the initial rate of another schedule, then that schedule.
 #[derive(Clone, Debug)]
 pub struct Warmup {
     /// The first rate.
     pub from: f64,
-    /// How many steps the line takes.
+    /// The number of warm-up steps.
     pub steps: f64,
-    /// What comes then, from its own beginning.
-    pub then: Arc<dyn Schedule>,
+    /// The schedule after the warm-up, from its step 0.
+    pub schedule: Arc<dyn Schedule>,
 }
 
 impl Warmup {
-    /// A line of this many steps from zero to where `then` begins.
-    pub fn new(steps: u64, then: impl Schedule) -> Warmup {
-        Warmup { from: 0.0, steps: steps as f64, then: Arc::new(then) }
+    /// A warm-up of this many steps from zero to the initial rate of `schedule`.
+    pub fn new(steps: u64, schedule: impl Schedule) -> Warmup {
+        Warmup { from: 0.0, steps: steps as f64, schedule: Arc::new(schedule) }
     }
 }
 
 impl Schedule for Warmup {
     fn rate(&self, step: &Tensor) -> Result<Tensor> {
-        let target = self.then.rate(&number(0.0)?)?;
+        let target = self.schedule.rate(&number(0.0)?)?;
         let up = add(mul(sub(target, self.from)?, div(step, self.steps)?)?, self.from)?;
-        // Both are computed, whichever counts: `then` is never asked for what was before its beginning.
-        let later = self.then.rate(&maximum(sub(step, self.steps)?, 0.0)?)?;
+        // Both branches are computed, so the step passed to `schedule` is clamped at 0.
+        let later = self.schedule.rate(&maximum(sub(step, self.steps)?, 0.0)?)?;
         where_(less(step, self.steps)?, up, later)
     }
 
     fn check(&self) -> Result<()> {
         check_rate("the first rate", self.from)?;
         check_steps("the number of warm-up steps", self.steps)?;
-        self.then.check()
+        self.schedule.check()
     }
 }

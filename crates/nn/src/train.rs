@@ -1,9 +1,10 @@
-//! The loop that trains, what may look on, and how it is saved.
+//! The training loop, callbacks, and checkpoints.
 
 mod callback;
 mod checkpoint;
 mod history;
 mod numerics;
+mod parts;
 mod run;
 mod saving;
 mod state;

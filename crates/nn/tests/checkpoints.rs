@@ -1,4 +1,4 @@
-//! Checkpoints: what fits, what does not, and disks that are full.
+//! Checkpoints: matching and mismatched variables, and full disks.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn values(variable: &Variable) -> Vec<f32> {
 }
 
 #[test]
-fn what_was_saved_comes_back() {
+fn saved_values_are_loaded() {
     let _ledger = ledger_check();
     let folder = Folder::new("back");
     let (a, b) = (variable(&[2, 3], 1.5, DType::F32), variable(&[], 7.0, DType::I64));
@@ -38,7 +38,7 @@ fn what_was_saved_comes_back() {
 }
 
 #[test]
-fn what_does_not_fit_is_named_and_changes_nothing() {
+fn a_mismatch_is_named_and_changes_no_variable() {
     let _ledger = ledger_check();
     let folder = Folder::new("fit");
     let path = folder.join("x.safetensors");
@@ -47,19 +47,9 @@ fn what_does_not_fit_is_named_and_changes_nothing() {
 
     let mine = variable(&[2], 5.0, DType::F32);
     let cases = [
-        (
-            variable(&[4], 5.0, DType::F32),
-            "b",
-            ErrorKind::Shape,
-            "'m.b' is float32[4] here and float32[3] there",
-        ),
-        (
-            variable(&[3], 5.0, DType::F64),
-            "b",
-            ErrorKind::DType,
-            "'m.b' is float64[3] here and float32[3] there",
-        ),
-        (variable(&[3], 5.0, DType::F32), "c", ErrorKind::Value, "'m.c' float32[3] is missing"),
+        (variable(&[4], 5.0, DType::F32), "b", ErrorKind::Shape, "'m.b' must be float32[4], got float32[3]"),
+        (variable(&[3], 5.0, DType::F64), "b", ErrorKind::DType, "'m.b' must be float64[3], got float32[3]"),
+        (variable(&[3], 5.0, DType::F32), "c", ErrorKind::Value, "'m.c' float32[3] is not in the file"),
     ];
     for (other, name, kind, message) in cases {
         let error = Checkpoint::new().with("m", [("a", &mine), (name, &other)]).load(&path).unwrap_err();
@@ -69,7 +59,7 @@ fn what_does_not_fit_is_named_and_changes_nothing() {
         assert_eq!(values(&mine), [5.0, 5.0]);
     }
     let error = Checkpoint::new().with("m", [("a", &mine)]).load(&path).unwrap_err();
-    assert!(error.message().contains("'m.b' float32[3] is not known here"), "{error}");
+    assert!(error.message().contains("'m.b' float32[3] is not a variable of the model"), "{error}");
     assert_eq!(values(&mine), [5.0, 5.0]);
 }
 
@@ -86,10 +76,10 @@ fn a_part_can_be_loaded_alone() {
     assert_eq!(values(&mine), [1.0, 1.0]);
     let none = Checkpoint::new().with("model", [("z", &mine)]).load_part("model", &path).unwrap_err();
     assert!(none.message().contains("model.z") && none.message().contains("model.a"), "{none}");
-    // A part that nobody has is a mistake, and an empty name is all of it.
+    // An unknown part is an error; an empty name selects all variables.
     mine.assign(5.0).unwrap();
     let error = Checkpoint::new().with("model", [("a", &mine)]).load_part("modle", &path).unwrap_err();
-    assert!(error.message().contains("'modle'") && error.to_string().contains("model"), "{error}");
+    assert!(error.message().contains("'modle.'") && error.to_string().contains("model"), "{error}");
     assert_eq!(values(&mine), [5.0, 5.0]);
     let other = variable(&[3], 5.0, DType::F32);
     let all = Checkpoint::new().with("model", [("a", &mine)]).with("optimizer", [("b", &other)]);
@@ -98,7 +88,7 @@ fn a_part_can_be_loaded_alone() {
 }
 
 #[test]
-fn truncated_and_foreign_files_are_refused() {
+fn truncated_and_foreign_files_are_rejected() {
     let _ledger = ledger_check();
     let folder = Folder::new("broken");
     let path = folder.join("x.safetensors");
@@ -125,7 +115,7 @@ fn a_failed_save_leaves_the_old_file() {
     let a = variable(&[5], 1.0, DType::F32);
     Checkpoint::new().with("m", [("a", &a)]).save(&path, &BTreeMap::new()).unwrap();
     let before = std::fs::read(&path).unwrap();
-    // Two variables of one name cannot be written.
+    // Two variables with the same name cannot be saved.
     let twice = Checkpoint::new().with("m", [("a", &a), ("a", &a)]);
     let error = twice.save(&path, &BTreeMap::new()).unwrap_err();
     assert!(error.message().contains("m.a"), "{error}");
@@ -135,7 +125,7 @@ fn a_failed_save_leaves_the_old_file() {
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
 }
 
-/// Names the file to a process that is to save more than it may write.
+/// The environment variable with the file that the child process saves.
 const FULL: &str = "TAUT_TEST_FULL_DISK";
 
 #[test]
@@ -149,7 +139,7 @@ fn child_with_a_full_disk() {
     println!("refused");
 }
 
-/// A limit on the size of files stands for a disk without room: writing fails in the middle.
+/// A limit on the file size simulates a full disk: writing fails in the middle.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_an_error_and_loses_nothing() {

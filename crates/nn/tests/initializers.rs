@@ -1,4 +1,4 @@
-//! Initialisers: moments within what chance allows, bounds, orthogonality.
+//! Initialisers: moments within statistical error, bounds, orthogonality.
 
 use taut_core::ops::contract::matmul_with;
 use taut_core::ops::shape::reshape;
@@ -12,8 +12,8 @@ fn drawn(initializer: Initializer, shape: &[usize]) -> Vec<f64> {
     values(&initializer.make(shape, DType::F32).unwrap())
 }
 
-/// Mean and variance lie within five standard errors of what they should be. The variance's is at most
-/// `sqrt(2 / n)` of it for these distributions, which have no heavier tails than the normal one.
+/// Mean and variance are within five standard errors. The relative standard error of the variance is at most `sqrt(2 / n)` for these
+/// distributions, whose tails are not heavier than those of the normal distribution.
 fn assert_moments(what: &str, x: &[f64], mean: f64, variance: f64) {
     let n = x.len() as f64;
     let found = x.iter().sum::<f64>() / n;
@@ -55,11 +55,11 @@ fn plain_distributions_have_their_moments() {
     assert_within("truncated", &x, 4.0);
 }
 
-/// What goes into a sum and where a number goes to, for the kernels that layers have.
+/// `fan_in` and `fan_out` of the kernels of layers.
 #[test]
 fn variances_follow_the_fans() {
     let _ledger = ledger_check();
-    // Shape, inputs of a unit, units of an input.
+    // Shape, fan_in, fan_out.
     let cases: [(&[usize], f64, f64); 4] = [
         (&[150, 100], 150.0, 100.0),
         (&[3, 3, 40, 60], 9.0 * 40.0, 9.0 * 60.0),
@@ -96,7 +96,7 @@ fn variances_follow_the_fans() {
 }
 
 #[test]
-fn orthogonal_means_orthogonal() {
+fn orthogonal_matrices_have_orthonormal_rows_or_columns() {
     let _ledger = ledger_check();
     for (shape, dtype, tolerance) in [
         (&[6, 4][..], DType::F64, 1e-12),
@@ -119,7 +119,7 @@ fn orthogonal_means_orthogonal() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_settings_are_rejected() {
     let _ledger = ledger_check();
     let refused =
         |initializer: Initializer, shape: &[usize]| initializer.make(shape, DType::F32).unwrap_err();

@@ -1,4 +1,4 @@
-//! Runs that are killed while they save, again and again: always resumable, and the end is the same to the last bit.
+//! Runs that are killed while they save: every checkpoint can be resumed, and the result is the same to the last bit.
 
 mod common;
 
@@ -16,7 +16,7 @@ use taut_nn::optimizers::{Adam, Optimizer};
 use taut_nn::train::Every;
 use taut_nn::{Layer, Trainer};
 
-/// Names the checkpoint to a process that is to train; without it there is nothing to do.
+/// The environment variable with the checkpoint of the child process; without it the test does nothing.
 const PATH: &str = "TAUT_TEST_CHECKPOINT";
 const EPOCHS: usize = 12;
 const KILLS: usize = 50;
@@ -33,7 +33,7 @@ fn train(path: &Path) -> Result<()> {
         .with(BatchNorm::new(32).build()?)
         .with(Dropout::new(0.3)?)
         .with(Dense::new(32, 2).build()?);
-    let optimizer = Optimizer::new(Adam::default(), &model.trainable())?;
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable_variables())?;
     let mut trainer = Trainer::new(model, MeanSquaredError, optimizer).checkpoint(path, Every::Steps(1));
     if path.exists() {
         trainer = trainer.resume(path)?;
@@ -42,7 +42,7 @@ fn train(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the other test starts in a process of its own.
+/// The test that runs in the child process.
 #[test]
 fn child() {
     if let Some(path) = std::env::var_os(PATH) {
@@ -68,14 +68,14 @@ fn tensors(path: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_killed_run_ends_as_one_that_was_not() {
+fn a_killed_run_ends_like_an_uninterrupted_one() {
     let folder = Folder::new("killed");
     let (straight, path) = (folder.join("straight.safetensors"), folder.join("killed.safetensors"));
     let clock = SystemTime::now();
     assert!(start(&straight).wait().unwrap().success());
     let mut whole = clock.elapsed().unwrap();
 
-    // Moments from all over a run, wherever the last one got to.
+    // Delays spread over the duration of a run.
     let seed = u64::from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos());
     println!("seed {seed}");
     let random = random::Generator::from_seed(seed);
@@ -86,7 +86,7 @@ fn a_killed_run_ends_as_one_that_was_not() {
         sleep(whole.mul_f64(moment).max(Duration::from_millis(1)));
         child.kill().unwrap();
         if child.wait().unwrap().success() {
-            // It was done before: the next ones are killed earlier, and begin anew.
+            // The run completed: start a new one and kill it earlier.
             assert_eq!(tensors(&straight), tensors(&path));
             std::fs::remove_file(&path).unwrap();
             whole = whole.min(clock.elapsed().unwrap());
@@ -94,7 +94,7 @@ fn a_killed_run_ends_as_one_that_was_not() {
         }
         kills += 1;
         if path.exists() {
-            // Whole at every moment.
+            // The file is complete at every moment.
             let file = io::load_safetensors(&path).unwrap();
             assert!(file.metadata.contains_key("taut.trainer"));
             partial += 1;

@@ -1,4 +1,4 @@
-//! Layers: names, counts, lines, randomness, refusals, and gradients by finite differences.
+//! Layers: names, counts, source locations, randomness, invalid arguments, and gradients against finite differences.
 
 use taut_autodiff::{DenseGradient as _, Gradient, GradientTape, Variable};
 use taut_core::ops::binary::{mul, sub};
@@ -20,7 +20,11 @@ fn noise(shape: &[usize], dtype: DType) -> Tensor {
 }
 
 fn names(layer: &dyn Layer) -> Vec<String> {
-    layer.named().into_iter().map(|(name, variable)| format!("{name}{}", variable.shape())).collect()
+    layer
+        .named_variables()
+        .into_iter()
+        .map(|(name, variable)| format!("{name}{}", variable.shape()))
+        .collect()
 }
 
 #[test]
@@ -57,14 +61,14 @@ fn variables_have_the_names_and_shapes_of_keras() -> Result<()> {
         assert_eq!(names(&*layer), want);
     }
     let norm = BatchNorm::new(3).build()?;
-    assert_eq!((norm.trainable().len(), norm.named().len()), (2, 4));
+    assert_eq!((norm.trainable_variables().len(), norm.named_variables().len()), (2, 4));
     let lstm = LSTM::new(3, 2).build()?;
-    assert_eq!(values(&lstm.named()[2].1.read()), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(values(&lstm.named_variables()[2].1.read()), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
     Ok(())
 }
 
 #[test]
-fn a_model_names_counts_and_shows_its_layers() -> Result<()> {
+fn a_summary_has_names_types_and_parameter_counts() -> Result<()> {
     let _ledger = ledger_check();
     let model = Sequential::new()
         .with_named("conv", Conv2D::new(1, 4, 3).padding(Padding::Same).build()?)
@@ -76,7 +80,7 @@ fn a_model_names_counts_and_shows_its_layers() -> Result<()> {
     assert_eq!((model.len(), names(&model)[0].as_str()), (6, "conv.kernel[3, 3, 1, 4]"));
     assert_eq!(names(&model)[6..], ["conv_1.kernel[64, 10]", "conv_1.bias[10]"]);
     let summary = model.summary(&Spec::new(DType::F32, [32, 8, 8, 1]))?;
-    let kinds: Vec<&str> = summary.rows.iter().map(|row| row.kind.as_str()).collect();
+    let kinds: Vec<&str> = summary.rows.iter().map(|row| row.layer_type.as_str()).collect();
     assert_eq!(kinds, ["Conv2D", "BatchNorm", "Activation", "MaxPooling2D", "Flatten", "Dense"]);
     assert_eq!(summary.rows[3].output, Spec::new(DType::F32, [32, 4, 4, 4]));
     assert_eq!((summary.rows[0].parameters, summary.rows[5].bytes), (40, 4 * 650));
@@ -86,53 +90,68 @@ fn a_model_names_counts_and_shows_its_layers() -> Result<()> {
     assert!(text.lines().nth(1).unwrap().starts_with("conv    Conv2D        float32[32, 8, 8, 4]"), "{text}");
     assert!(text.ends_with("706 parameters, 698 of them trained, 2824 bytes"), "{text}");
     let error = model.summary(&Spec::new(DType::F32, [32, 8, 10, 1])).unwrap_err();
-    assert!(error.message().contains("built for float32[batch, .., 64]"), "{error}");
-    // An error without a line has the one that asked.
+    assert!(error.message().contains("expected float32[batch, .., 64]"), "{error}");
+    // An error without a source location gets that of the call.
     let speechless = Sequential::new().with(Lambda::new(|_| Err(taut_core::Error::value("no"))));
     let error = speechless.summary(&Spec::new(DType::F32, [1])).unwrap_err();
     assert!(error.location().unwrap().file().ends_with("tests/layers.rs"), "{error}");
     Ok(())
 }
 
-/// The message of a refusal, which must be at a line of this file.
+/// Kind and message of an error, whose location must be in this file.
 #[track_caller]
 fn refused<T>(result: Result<T>) -> (ErrorKind, String) {
-    let error = result.err().expect("a refusal");
+    let error = result.err().expect("an error");
     assert_eq!(error.location().unwrap().file(), file!(), "{error}");
     (error.kind(), format!("{}: {}", error.op().unwrap_or("?"), error.message()))
 }
 
 #[test]
-fn sizes_of_zero_and_the_like_are_refused() {
+fn invalid_options_are_rejected() {
     let _ledger = ledger_check();
     let cases: Vec<((ErrorKind, String), &str)> = vec![
-        (refused(Dense::new(0, 3).build()), "Dense: inputs must not be 0: inputs 0, units 3"),
+        (refused(Dense::new(0, 3).build()), "Dense: inputs must be >= 1, got 0"),
         (
             refused(Dense::new(2, 3).dtype(DType::I32).build()),
-            "Dense: a layer of type int32 cannot be trained",
+            "Dense: the dtype of a layer must be floating point, got int32",
         ),
-        (refused(Embedding::new(3, 0).build()), "Embedding: units must not be 0"),
-        (refused(Conv2D::new(1, 1, [3, 0]).build()), "Conv2D: the window must not be 0"),
-        (refused(Conv1D::new(1, 1, 3).strides(0).build()), "Conv1D: strides must not be 0"),
+        (refused(Embedding::new(3, 0).build()), "Embedding: units must be >= 1, got 0"),
+        (refused(Conv2D::new(1, 1, [3, 0]).build()), "Conv2D: window must be >= 1, got 0"),
+        (refused(Conv1D::new(1, 1, 3).strides(0).build()), "Conv1D: strides must be >= 1, got 0"),
         (
             refused(Conv2D::new(3, 4, 3).groups(2).build()),
-            "Conv2D: 3 inputs and 4 filters do not fall into 2 groups",
+            "Conv2D: groups must divide inputs and filters, got groups 2, inputs 3, filters 4",
         ),
         (
             refused(Conv1D::new(1, 1, 3).causal().padding(Padding::Same).build()),
-            "Conv1D: a causal convolution",
+            "Conv1D: padding of a causal convolution must be valid, got Same",
         ),
-        (refused(Conv::<5>::new(3, 4, 3).build()), "Conv3D: 5 spatial dimensions are not supported"),
-        (refused(DepthwiseConv2D::new(3, 3).depth_multiplier(0).build()), "DepthwiseConv2D: the multiplier"),
-        (refused(MaxPooling2D::new(0).build()), "MaxPooling2D: the window must not be 0"),
-        (refused(Dropout::new(1.0)), "Dropout: a rate of 1 does not lie between 0 and 1"),
-        (refused(Dropout::new(f64::NAN)), "Dropout: a rate of NaN"),
-        (refused(BatchNorm::new(3).momentum(1.5).build()), "BatchNorm: a momentum of 1.5"),
-        (refused(LayerNorm::new(3).epsilon(-1.0).build()), "LayerNorm: an epsilon of -1"),
-        (refused(GroupNorm::new(4, 3).build()), "GroupNorm: 4 channels do not fall into 3 groups"),
-        (refused(LSTM::new(3, 0).build()), "LSTM: units must not be 0"),
-        (refused(MultiHeadAttention::new(8, 0, 4).build()), "MultiHeadAttention: heads must not be 0"),
-        (refused(MultiHeadAttention::new(8, 2, 4).dropout(2.0).build()), "MultiHeadAttention: a rate of 2"),
+        (
+            refused(Conv::<5>::new(3, 4, 3).build()),
+            "Conv3D: the number of spatial dimensions must be 1, 2 or 3, got 5",
+        ),
+        (
+            refused(DepthwiseConv2D::new(3, 3).depth_multiplier(0).build()),
+            "DepthwiseConv2D: depth_multiplier must be >= 1, got 0",
+        ),
+        (refused(MaxPooling2D::new(0).build()), "MaxPooling2D: window must be >= 1, got 0"),
+        (refused(Dropout::new(1.0)), "Dropout: the dropout rate must be in [0, 1), got 1"),
+        (refused(Dropout::new(f64::NAN)), "Dropout: the dropout rate must be in [0, 1), got NaN"),
+        (refused(BatchNorm::new(3).momentum(1.5).build()), "BatchNorm: momentum must be in [0, 1], got 1.5"),
+        (
+            refused(LayerNorm::new(3).epsilon(-1.0).build()),
+            "LayerNorm: epsilon must be finite and >= 0, got -1",
+        ),
+        (
+            refused(GroupNorm::new(4, 3).build()),
+            "GroupNorm: groups must divide channels, got groups 3, channels 4",
+        ),
+        (refused(LSTM::new(3, 0).build()), "LSTM: units must be >= 1, got 0"),
+        (refused(MultiHeadAttention::new(8, 0, 4).build()), "MultiHeadAttention: heads must be >= 1, got 0"),
+        (
+            refused(MultiHeadAttention::new(8, 2, 4).dropout(2.0).build()),
+            "MultiHeadAttention: the dropout rate must be in [0, 1), got 2",
+        ),
     ];
     for ((_, message), want) in cases {
         assert!(message.starts_with(want), "{message:?} instead of {want:?}");
@@ -140,55 +159,59 @@ fn sizes_of_zero_and_the_like_are_refused() {
 }
 
 #[test]
-fn inputs_that_a_layer_was_not_built_for_are_refused() -> Result<()> {
+fn inputs_of_another_dtype_or_shape_are_rejected() -> Result<()> {
     let _ledger = ledger_check();
     let give = |layer: &dyn Layer, shape: &[usize]| {
         refused(layer.call(&zeros(shape, DType::F32).unwrap(), Mode::Infer)).1
     };
     let dense = Dense::new(4, 2).build()?;
-    assert_eq!(give(&dense, &[2, 3]), "Dense: built for float32[batch, .., 4], and got float32[2, 3]");
-    assert_eq!(give(&dense, &[4]), "Dense: built for float32[batch, .., 4], and got float32[4]");
+    assert_eq!(give(&dense, &[2, 3]), "Dense: expected float32[batch, .., 4], got float32[2, 3]");
+    assert_eq!(give(&dense, &[4]), "Dense: expected float32[batch, .., 4], got float32[4]");
     let (kind, text) = refused(dense.call(&zeros([1, 4], DType::F64)?, Mode::Infer));
     assert_eq!(kind, ErrorKind::DType);
-    assert_eq!(text, "Dense: built for float32[batch, .., 4], and got float64[1, 4]");
+    assert_eq!(text, "Dense: expected float32[batch, .., 4], got float64[1, 4]");
     let conv = Conv2D::new(3, 2, 3).build()?;
     assert_eq!(
         give(&conv, &[1, 8, 8, 4]),
-        "Conv2D: built for float32[batch, height, width, 3], and got float32[1, 8, 8, 4]"
+        "Conv2D: expected float32[batch, height, width, 3], got float32[1, 8, 8, 4]"
     );
     assert!(give(&conv, &[1, 1, 8, 3]).contains("size 3 with dilation 1 exceeds"));
-    assert!(give(&MaxPooling1D::new(2).build()?, &[4, 4]).contains("built for [batch, steps, channels]"));
+    assert!(give(&MaxPooling1D::new(2).build()?, &[4, 4]).contains("expected [batch, steps, channels]"));
     assert!(
-        give(&GlobalMaxPooling2D::new(), &[4, 4, 2]).contains("built for [batch, height, width, channels]")
+        give(&GlobalMaxPooling2D::new(), &[4, 4, 2]).contains("expected [batch, height, width, channels]")
     );
-    assert!(give(&BatchNorm::new(3).build()?, &[2, 4]).contains("built for float32[batch, .., 3]"));
-    assert!(give(&LayerNorm::new([2, 3]).build()?, &[2, 3]).contains("built for float32[batch, .., 2, 3]"));
-    assert!(give(&GRU::new(3, 2).build()?, &[2, 3]).contains("built for float32[batch, steps, 3]"));
+    assert!(give(&BatchNorm::new(3).build()?, &[2, 4]).contains("expected float32[batch, .., 3]"));
+    assert!(give(&LayerNorm::new([2, 3]).build()?, &[2, 3]).contains("expected float32[batch, .., 2, 3]"));
+    assert!(give(&GRU::new(3, 2).build()?, &[2, 3]).contains("expected float32[batch, steps, 3]"));
     assert!(give(&MultiHeadAttention::new(4, 2, 2).build()?, &[2, 3]).contains("[batch, length, 4]"));
-    assert!(give(&Reshape::new([2, -1]), &[2, 5]).contains("built for samples that become [2, -1]"));
-    assert!(give(&Reshape::new([-1, -1]), &[2, 4]).contains("become [-1, -1]"));
-    assert!(give(&Flatten::new(), &[]).contains("a number has no batch"));
     assert!(
-        give(&Residual::new(Dense::new(4, 3).build()?), &[2, 4]).contains("does not add to float32[2, 4]")
+        give(&Reshape::new([2, -1]), &[2, 5])
+            .contains("must have the elements of shape [2, -1], got float32[2, 5]")
+    );
+    assert!(give(&Reshape::new([-1, -1]), &[2, 4]).contains("of shape [-1, -1]"));
+    assert!(give(&Flatten::new(), &[]).contains("expected rank >= 1, got a scalar"));
+    assert!(
+        give(&Residual::new(Dense::new(4, 3).build()?), &[2, 4])
+            .contains("got float32[2, 3] and float32[2, 4]")
     );
     let ids = Tensor::new([0i32, 9])?;
     let (kind, text) = refused(Embedding::new(5, 2).build()?.call(&ids, Mode::Infer));
     assert_eq!(kind, ErrorKind::Index);
     assert!(text.contains("ids must be in [0, 5), got 9 at position 1"), "{text}");
     let (_, text) = refused(BatchNorm::new(3).build()?.call(&zeros([0, 3], DType::F32)?, Mode::Train));
-    assert!(text.contains("a batch of nothing"), "{text}");
+    assert!(text.contains("training needs a batch of at least one element, got float32[0, 3]"), "{text}");
     let (query, mask) = (zeros([1, 2, 4], DType::F32)?, zeros([2, 2], DType::F32)?);
     let attention = MultiHeadAttention::new(4, 2, 2).build()?;
     let (kind, _) = refused(attention.attend(&query, &query, &query, Some(&mask), false, Mode::Infer));
     assert_eq!(kind, ErrorKind::DType);
     let (_, text) = refused(GRU::new(4, 3).build()?.run(&query, Some(&zeros([2, 3], DType::F32)?)));
-    assert!(text.contains("the state is float32[1, 3], not float32[2, 3]"), "{text}");
+    assert!(text.contains("the state must be float32[1, 3], got float32[2, 3]"), "{text}");
     Ok(())
 }
 
-/// Work is attributed to the line that made the layer, and not to where the library does it.
+/// Allocations are attributed to the line that made the layer, not to a line of the library.
 #[test]
-fn what_a_layer_does_is_its_own_line() -> Result<()> {
+fn allocations_are_attributed_to_the_line_of_the_layer() -> Result<()> {
     let _ledger = ledger_check();
     let layer = Dense::new(4, 2).activation(Activation::Relu).build()?;
     let line = line!() - 1;
@@ -205,7 +228,7 @@ fn what_a_layer_does_is_its_own_line() -> Result<()> {
 }
 
 #[test]
-fn dropout_drops_in_training_only_and_draws_anew_in_every_call() -> Result<()> {
+fn dropout_is_active_in_training_only_and_draws_a_new_mask_at_every_call() -> Result<()> {
     let _ledger = ledger_check();
     let layer = Dropout::new(0.25)?;
     let x = ones([1000], DType::F32)?;
@@ -223,9 +246,9 @@ fn dropout_drops_in_training_only_and_draws_anew_in_every_call() -> Result<()> {
     Ok(())
 }
 
-/// The composed way that attention with dropout takes is the fused one, as far as nothing is dropped.
+/// Attention with dropout is composed of other ops: with a rate close to zero it equals the fused op.
 #[test]
-fn attention_that_drops_nearly_nothing_is_attention() -> Result<()> {
+fn attention_with_a_tiny_dropout_rate_equals_fused_attention() -> Result<()> {
     let _ledger = ledger_check();
     let layer = MultiHeadAttention::new(6, 2, 4).dropout(1e-12).dtype(DType::F64).build()?;
     let x = noise(&[2, 5, 6], DType::F64);
@@ -247,7 +270,7 @@ fn attention_that_drops_nearly_nothing_is_attention() -> Result<()> {
 }
 
 #[test]
-fn an_embeddings_gradient_is_the_rows_it_used() -> Result<()> {
+fn the_gradient_of_an_embedding_holds_the_selected_rows() -> Result<()> {
     let _ledger = ledger_check();
     let layer = Embedding::new(1000, 4).build()?;
     let ids = Tensor::new([[3i32, 5], [3, 999]])?;
@@ -263,9 +286,9 @@ fn an_embeddings_gradient_is_the_rows_it_used() -> Result<()> {
     Ok(())
 }
 
-/// Transposed means transposed: `<conv(y), x> = <y, transposed(x)>`, dilation included, which Keras does not compute everywhere.
+/// `<conv(y), x> = <y, transposed(x)>`, also with dilation, which Keras does not support everywhere.
 #[test]
-fn a_transposed_convolution_is_the_adjoint() -> Result<()> {
+fn a_transposed_convolution_is_the_adjoint_of_the_convolution() -> Result<()> {
     let _ledger = ledger_check();
     for (strides, dilation, padding) in
         [(1, 2, Padding::Valid), (1, 2, Padding::Same), (2, 1, Padding::Same), (3, 1, Padding::Valid)]
@@ -281,7 +304,7 @@ fn a_transposed_convolution_is_the_adjoint() -> Result<()> {
             padding: padding.clone(),
             ..ConvOptions::default()
         };
-        let back = conv(&y, &layer.trainable()[0], &options)?;
+        let back = conv(&y, &layer.trainable_variables()[0], &options)?;
         let inner = |a: &Tensor, b: &Tensor| values(&sum(mul(a, b).unwrap(), None, false).unwrap())[0];
         let (left, right) = (inner(&back, &x), inner(&y, &grown));
         assert!((left - right).abs() < 1e-10, "{strides} {dilation} {padding:?}: {left} and {right}");
@@ -289,11 +312,11 @@ fn a_transposed_convolution_is_the_adjoint() -> Result<()> {
     Ok(())
 }
 
-/// The gradient of `sum(model(x) * g)` by some elements of every variable and of the input, against differences.
+/// Compares the gradient of `sum(model(x) * g)` with finite differences, for some elements of every variable and of the input.
 fn check_gradients(model: &dyn Layer, x: Tensor, mode: Mode) -> Result<()> {
     let g = noise(model.call(&x, Mode::Infer)?.shape(), DType::F64);
     let target = |x: &Tensor| sum(mul(model.call(x, mode)?, &g)?, None, false);
-    let variables = model.trainable();
+    let variables = model.trainable_variables();
     let tape = GradientTape::new();
     tape.watch(&x);
     let (by_x, by_variables) = tape.gradient(&target(&x)?, &(&x, &variables))?;
@@ -329,7 +352,7 @@ fn check_gradients(model: &dyn Layer, x: Tensor, mode: Mode) -> Result<()> {
 }
 
 #[test]
-fn gradients_of_models_are_those_of_differences() -> Result<()> {
+fn gradients_of_models_match_finite_differences() -> Result<()> {
     let _ledger = ledger_check();
     let f64 = DType::F64;
     let convnet = Sequential::new()
@@ -352,14 +375,14 @@ fn gradients_of_models_are_those_of_differences() -> Result<()> {
                 .with(MultiHeadAttention::new(4, 2, 3).causal(true).dtype(f64).build()?),
         ))
         .with(RMSNorm::new(4).dtype(f64).build()?)
-        .with(Bidirectional::new(GRU::new(4, 3).return_sequences(true).dtype(f64), Merge::Concat)?)
+        .with(Bidirectional::new(GRU::new(4, 3).return_sequences(true).dtype(f64), MergeMode::Concat)?)
         .with(LSTM::new(6, 3).dtype(f64).build()?);
     check_gradients(&sequences, noise(&[2, 4, 3], f64), Mode::Train)
 }
 
-/// A training step with everything that draws and remembers: traced, it leaves what the eager one leaves.
+/// A step with dropout and moving averages: traced and eager leave the same variables.
 #[test]
-fn a_traced_training_step_is_the_eager_one() -> Result<()> {
+fn a_traced_training_step_equals_the_eager_one() -> Result<()> {
     let _ledger = ledger_check();
     let build = || -> Result<Sequential> {
         Ok(Sequential::new()
@@ -370,7 +393,7 @@ fn a_traced_training_step_is_the_eager_one() -> Result<()> {
             .with(Dense::new(4, 2).build()?))
     };
     let step = |model: &Sequential, x: &Tensor| -> Result<Tensor> {
-        let (tape, variables) = (GradientTape::new(), model.trainable());
+        let (tape, variables) = (GradientTape::new(), model.trainable_variables());
         let loss = sum(mul(model.call(x, Mode::Train)?, 0.5)?, None, false)?;
         for (variable, gradient) in variables.iter().zip(tape.gradient(&loss, &variables)?) {
             variable.assign_sub(mul(gradient.dense()?, 0.1)?)?;
@@ -378,7 +401,7 @@ fn a_traced_training_step_is_the_eager_one() -> Result<()> {
         Ok(loss)
     };
     let (eager, traced) = (build()?, std::sync::Arc::new(build()?));
-    for ((_, a), (_, b)) in eager.named().iter().zip(traced.named()) {
+    for ((_, a), (_, b)) in eager.named_variables().iter().zip(traced.named_variables()) {
         b.assign(a.read())?;
     }
     let inside = traced.clone();
@@ -388,7 +411,7 @@ fn a_traced_training_step_is_the_eager_one() -> Result<()> {
         let (a, b) = (values(&step(&eager, &x)?), values(&f.call(&x)?));
         assert!((a[0] - b[0]).abs() < 1e-5);
     }
-    for ((name, a), (_, b)) in eager.named().iter().zip(traced.named()) {
+    for ((name, a), (_, b)) in eager.named_variables().iter().zip(traced.named_variables()) {
         for (a, b) in values(&a.read()).iter().zip(values(&b.read())) {
             assert!((a - b).abs() < 1e-5, "{name}: {a} and {b}");
         }
@@ -397,7 +420,7 @@ fn a_traced_training_step_is_the_eager_one() -> Result<()> {
 }
 
 #[test]
-fn views_and_empty_batches_are_inputs_like_others() -> Result<()> {
+fn layers_accept_views_and_empty_batches() -> Result<()> {
     let _ledger = ledger_check();
     let layers: Vec<(Box<dyn Layer>, Vec<usize>)> = vec![
         (Box::new(Dense::new(4, 3).build()?), vec![3, 2, 4]),
@@ -438,17 +461,17 @@ fn a_shared_layer_is_named_once() -> Result<()> {
     assert_eq!(names(&model), ["0.kernel[3, 3]", "0.bias[3]"]);
     let summary = model.summary(&Spec::new(DType::F32, [1, 3]))?;
     assert_eq!(summary.trainable, 12);
-    let all: Vec<Variable> = model.trainable();
+    let all: Vec<Variable> = model.trainable_variables();
     assert_eq!(all.len(), 2);
     Ok(())
 }
 
-/// A layer of some type.
+/// Makes a layer of a given dtype.
 type Build = fn(DType) -> Result<Box<dyn Layer>>;
 
-/// Layers of half precision compute what layers of float32 compute, up to the digits that they have.
+/// Layers of half precision compute what float32 layers compute, within their precision.
 #[test]
-fn layers_of_halves_are_nearly_those_of_floats() -> Result<()> {
+fn half_precision_layers_match_float32_within_their_precision() -> Result<()> {
     let _ledger = ledger_check();
     let cases: [(Build, &[usize]); 10] = [
         (|t| Ok(Box::new(Dense::new(4, 3).activation(Activation::Gelu).dtype(t).build()?)), &[3, 4]),
@@ -465,7 +488,7 @@ fn layers_of_halves_are_nearly_those_of_floats() -> Result<()> {
     for (dtype, digits) in [(DType::F16, 2e-2), (DType::BF16, 1e-1)] {
         for (case, (build, shape)) in cases.iter().enumerate() {
             let (half, float, x) = (build(dtype)?, build(DType::F32)?, noise(shape, dtype));
-            for ((_, a), (_, b)) in half.named().iter().zip(float.named()) {
+            for ((_, a), (_, b)) in half.named_variables().iter().zip(float.named_variables()) {
                 b.assign(cast(a, DType::F32)?)?;
             }
             for mode in [Mode::Infer, Mode::Train] {
@@ -481,9 +504,9 @@ fn layers_of_halves_are_nearly_those_of_floats() -> Result<()> {
     Ok(())
 }
 
-/// A function that makes its model when it is traced first owns the model's variables.
+/// A function that makes its model at the first trace owns the model's variables.
 #[test]
-fn a_function_can_make_its_layers_when_it_is_traced() -> Result<()> {
+fn a_function_can_make_its_layers_at_the_first_trace() -> Result<()> {
     let _ledger = ledger_check();
     let made = std::sync::OnceLock::new();
     let f = function(move |x: &Tensor| {
@@ -501,9 +524,9 @@ fn a_function_can_make_its_layers_when_it_is_traced() -> Result<()> {
     Ok(())
 }
 
-/// With a budget, a recurrent layer's gradients are the same, and the tape keeps less.
+/// With a budget, the gradients of a recurrent layer are the same, and the tape saves fewer bytes.
 #[test]
-fn a_budget_changes_what_is_kept_and_not_the_gradients() -> Result<()> {
+fn a_gradient_budget_lowers_saved_bytes_and_keeps_the_gradients() -> Result<()> {
     let _ledger = ledger_check();
     let builds: [fn(Option<usize>) -> Result<Box<dyn Layer>>; 3] = [
         |budget| {
@@ -522,14 +545,14 @@ fn a_budget_changes_what_is_kept_and_not_the_gradients() -> Result<()> {
     let x = noise(&[2, 100, 3], DType::F64);
     for build in builds {
         let (free, sparing) = (build(None)?, build(Some(1000))?);
-        for ((_, a), (_, b)) in free.named().iter().zip(sparing.named()) {
+        for ((_, a), (_, b)) in free.named_variables().iter().zip(sparing.named_variables()) {
             b.assign(a.read())?;
         }
         let gradients = |layer: &dyn Layer| -> Result<(usize, Vec<Tensor>)> {
             let tape = GradientTape::new();
             tape.watch(&x);
             let target = sum(layer.call(&x, Mode::Train)?, None, false)?;
-            let (held, variables) = (tape.bytes_held(), layer.trainable());
+            let (held, variables) = (tape.bytes_held(), layer.trainable_variables());
             let (by_x, rest) = tape.gradient(&target, &(&x, &variables))?;
             let all = std::iter::once(by_x).chain(rest).map(taut_autodiff::DenseGradient::dense);
             Ok((held, all.collect::<Result<_>>()?))
@@ -547,7 +570,7 @@ fn a_budget_changes_what_is_kept_and_not_the_gradients() -> Result<()> {
 
 /// Sizes beyond any memory are errors, not panics.
 #[test]
-fn sizes_that_no_memory_has() {
+fn sizes_beyond_the_address_space_are_errors() {
     let _ledger = ledger_check();
     let refused = |error: taut_core::Error| {
         assert!(

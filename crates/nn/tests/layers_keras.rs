@@ -1,4 +1,4 @@
-//! Layers against what Keras computes: outputs, gradients, and the statistics that batch norms keep.
+//! Layers against Keras: outputs, gradients, and the moving averages of batch normalisation.
 
 #[path = "keras/data.rs"]
 mod data;
@@ -16,7 +16,7 @@ use taut_memory::testing::ledger_check;
 use taut_nn::layers::*;
 use taut_nn::{Layer, Mode};
 
-/// A layer as a case has it, and how it is called.
+/// The layer of a case, and how it is called.
 struct Made {
     layer: Arc<dyn Layer>,
     call: Arc<dyn Fn(&[Tensor], Mode) -> Result<Tensor> + Send + Sync>,
@@ -41,7 +41,7 @@ fn activation(function: Activation) -> Made {
     with(function, |function, x, mode| function.call(&mul(&x[0], 4.0)?, mode))
 }
 
-/// What the layer gives and its states, one behind the other.
+/// The layer's output and its states, concatenated.
 fn joined(y: Tensor, states: &[Tensor]) -> Result<Tensor> {
     let flat = reshape(y, &[2, -1])?;
     concat(&[std::slice::from_ref(&flat), states].concat(), 1)
@@ -157,10 +157,14 @@ fn make(case: &str) -> Result<Made> {
             let (y, last) = layer.run(&x[0], Some(&x[1]))?;
             joined(y, &[last])
         }),
-        "bidirectional" => plain(Bidirectional::new(LSTM::new(3, 4).return_sequences(true), Merge::Concat)?),
-        "bidirectional_sum" => plain(Bidirectional::new(GRU::new(3, 4), Merge::Sum)?),
-        "bidirectional_mul" => plain(Bidirectional::new(GRU::new(3, 4).return_sequences(true), Merge::Mul)?),
-        "bidirectional_ave" => plain(Bidirectional::new(SimpleRNN::new(3, 4), Merge::Ave)?),
+        "bidirectional" => {
+            plain(Bidirectional::new(LSTM::new(3, 4).return_sequences(true), MergeMode::Concat)?)
+        }
+        "bidirectional_sum" => plain(Bidirectional::new(GRU::new(3, 4), MergeMode::Sum)?),
+        "bidirectional_mul" => {
+            plain(Bidirectional::new(GRU::new(3, 4).return_sequences(true), MergeMode::Mul)?)
+        }
+        "bidirectional_ave" => plain(Bidirectional::new(SimpleRNN::new(3, 4), MergeMode::Ave)?),
         "attention" => plain(MultiHeadAttention::new(6, 2, 3).build()?),
         "attention_causal" => plain(MultiHeadAttention::new(6, 2, 3).causal(true).build()?),
         "attention_masked_causal" => {
@@ -188,12 +192,12 @@ fn differentiated(made: &Made, inputs: &[Tensor], g: &Tensor, mode: Mode) -> Res
     tape.watch(&floats);
     let y = (made.call)(inputs, mode)?;
     let target = sum(mul(&y, g)?, None, false)?;
-    let (by_input, by_variable) = tape.gradient(&target, &(floats, made.layer.trainable()))?;
+    let (by_input, by_variable) = tape.gradient(&target, &(floats, made.layer.trainable_variables()))?;
     let gradients = by_input.into_iter().chain(by_variable).map(taut_autodiff::DenseGradient::dense);
     std::iter::once(Ok(y)).chain(gradients).collect()
 }
 
-/// Compares a call, eager or traced, with what a case has under these names.
+/// Compares a call, eager or traced, with the tensors of a case.
 fn check(name: &str, made: &Made, case: &Case, prefix: &str, mode: Mode, traced: bool) {
     let numbered = |part: &str| match prefix {
         "" => format!("{part}0"),
@@ -218,7 +222,7 @@ fn check(name: &str, made: &Made, case: &Case, prefix: &str, mode: Mode, traced:
         _ => names.push(format!("{prefix}dx")),
     }
     names.retain(|name| name.ends_with('y') || inputs[0].dtype().is_float());
-    let trained = made.layer.named().into_iter().filter(|(_, variable)| variable.is_trainable());
+    let trained = made.layer.named_variables().into_iter().filter(|(_, variable)| variable.is_trainable());
     names.extend(trained.map(|(name, _)| format!("{prefix}d:{name}")));
     assert_eq!(got.len(), names.len(), "{name}");
     for (got, part) in got.iter().zip(names) {
@@ -227,9 +231,9 @@ fn check(name: &str, made: &Made, case: &Case, prefix: &str, mode: Mode, traced:
     }
 }
 
-/// Gives the layer the weights of the case. Both must have the same names, types and shapes.
+/// Assigns the weights of the case. Names, dtypes and shapes must match.
 fn assign(name: &str, layer: &dyn Layer, case: &Case) -> BTreeMap<String, Variable> {
-    let ours: BTreeMap<String, Variable> = layer.named().into_iter().collect();
+    let ours: BTreeMap<String, Variable> = layer.named_variables().into_iter().collect();
     let theirs: BTreeSet<&str> = case.keys().filter_map(|part| part.strip_prefix("w:")).collect();
     assert_eq!(ours.keys().map(String::as_str).collect::<BTreeSet<_>>(), theirs, "{name}");
     for (part, variable) in &ours {
@@ -244,7 +248,7 @@ fn batches(case: &Case) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn layers_compute_what_keras_computes() {
+fn layers_match_keras() {
     let _ledger = ledger_check();
     let cases = load("layers.safetensors");
     assert_eq!(cases.len(), 96);
@@ -264,9 +268,9 @@ fn layers_compute_what_keras_computes() {
     }
 }
 
-/// Layers that keep no statistics and drop nothing do the same in training, eagerly and traced.
+/// Layers without moving averages and dropout compute the same in training, eager and traced.
 #[test]
-fn most_layers_do_the_same_in_training() {
+fn layers_without_state_match_keras_in_training_mode() {
     let _ledger = ledger_check();
     for (name, case) in load("layers.safetensors").iter().filter(|(name, _)| !name.contains("batch_norm")) {
         let made = make(name).unwrap();

@@ -1,4 +1,4 @@
-//! Losses: Keras's numbers, what is refused, and what other losses can be made of.
+//! Losses against Keras, invalid arguments, and special values.
 
 #[path = "keras/data.rs"]
 mod data;
@@ -83,7 +83,7 @@ fn mean(
 }
 
 #[test]
-fn losses_compute_what_keras_computes() {
+fn losses_match_keras() {
     let _ledger = ledger_check();
     let cases = load("losses.safetensors");
     assert_eq!(cases.len(), 33);
@@ -111,7 +111,7 @@ fn logits(rows: usize) -> Tensor {
 }
 
 #[test]
-fn a_label_that_is_no_class_is_refused_with_its_place_and_the_range() {
+fn a_label_out_of_range_is_rejected_with_its_row_and_the_range() {
     let _ledger = ledger_check();
     let loss = SparseCategoricalCrossentropy::from_logits();
     let labels = Tensor::new([0i32, 7]).unwrap();
@@ -128,12 +128,15 @@ fn a_label_that_is_no_class_is_refused_with_its_place_and_the_range() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn mismatched_arguments_are_rejected() {
     let _ledger = ledger_check();
     let (truth, predicted) = (zeros([4, 2], DType::F32).unwrap(), zeros([4, 3], DType::F32).unwrap());
     let error = MeanSquaredError.mean(&truth, &predicted, None).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::Shape, Some("MeanSquaredError")));
-    assert!(error.message().contains("truth [4, 2] and predictions [4, 3] differ in shape"), "{error}");
+    assert!(
+        error.message().contains("targets and predictions must have the same shape, got [4, 2] and [4, 3]"),
+        "{error}"
+    );
     assert_eq!(error.location().unwrap().line(), line!() - 3);
 
     let number = Tensor::scalar(1.0f32).unwrap();
@@ -142,17 +145,17 @@ fn what_does_not_go_together_is_refused() {
     assert_eq!(Huber::default().call(&integers, &integers).unwrap_err().kind(), ErrorKind::DType);
     let weights = zeros([3], DType::F32).unwrap();
     let error = MeanSquaredError.mean(&predicted, &predicted, Some(&weights)).unwrap_err();
-    assert!(error.message().contains("weights float32[3] do not go with values [4]"), "{error}");
+    assert!(error.message().contains("weights must broadcast to the values [4], got float32[3]"), "{error}");
     let error = Huber { delta: 0.0 }.call(&predicted, &predicted).unwrap_err();
-    assert!(error.message().contains("a delta of 0"), "{error}");
+    assert!(error.message().contains("delta must be finite and > 0, got 0"), "{error}");
     let smoothed = CategoricalCrossentropy { label_smoothing: 1.5, from_logits: true };
     let error = smoothed.call(&predicted, &predicted).unwrap_err();
-    assert!(error.message().contains("a label smoothing of 1.5"), "{error}");
+    assert!(error.message().contains("label_smoothing must be in [0, 1], got 1.5"), "{error}");
 }
 
-/// What a column of truth costs against a row of predictions, as the same numbers side by side do.
+/// Strided views of targets and predictions give the same losses as contiguous copies.
 #[test]
-fn views_and_broadcast_truth_cost_what_copies_cost() {
+fn views_and_copies_have_the_same_loss() {
     let _ledger = ledger_check();
     let predicted = Tensor::from_vec((0..12).map(|i| i as f32 / 3.0).collect(), [3, 4]).unwrap();
     let turned = transpose(&predicted, None).unwrap();
@@ -174,7 +177,7 @@ fn an_empty_batch_has_no_losses() {
     }
 }
 
-/// Rows that do not count cost nothing, even if their predictions are not numbers.
+/// Ignored rows have loss 0, even if their predictions are NaN.
 #[test]
 fn ignored_rows_reach_neither_mean_nor_gradient() {
     let _ledger = ledger_check();
@@ -189,9 +192,9 @@ fn ignored_rows_reach_neither_mean_nor_gradient() {
     assert_eq!(all[0].item::<f32>().unwrap(), 0.0);
 }
 
-/// Probabilities of exactly 0 and 1 cost much, but not infinitely, in every type.
+/// Losses of probabilities 0 and 1 are finite in every dtype.
 #[test]
-fn losses_of_certainties_are_finite() {
+fn losses_of_probabilities_zero_and_one_are_finite() {
     let _ledger = ledger_check();
     for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
         let (truth, predicted) =

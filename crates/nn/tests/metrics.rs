@@ -1,4 +1,4 @@
-//! Metrics: Keras's numbers over several batches, eagerly and traced; names, resets, and what is refused.
+//! Metrics against Keras over several batches, eager and traced; names, resets, and invalid arguments.
 
 #[path = "keras/data.rs"]
 mod data;
@@ -13,7 +13,7 @@ use taut_core::ops::unary::abs;
 use taut_core::{DType, ErrorKind, Result, Tensor};
 use taut_function::{OnRetrace, function};
 use taut_memory::testing::ledger_check;
-use taut_nn::Names;
+use taut_nn::NamedVariables;
 use taut_nn::losses::{Hinge, SparseCategoricalCrossentropy};
 use taut_nn::metrics::*;
 
@@ -48,7 +48,7 @@ fn make(case: &str) -> Result<Arc<dyn Metric>> {
         "mean_squared_error" => Arc::new(MeanSquaredError::new()?),
         "root_mean_squared_error" => Arc::new(RootMeanSquaredError::new()?),
         "mean_absolute_error" => Arc::new(MeanAbsoluteError::new()?),
-        "mean_of_hinge" => Arc::new(MeanOf::loss("hinge", Hinge)?),
+        "mean_of_hinge" => Arc::new(MeanMetric::loss("hinge", Hinge)?),
         "r2_score" => Arc::new(R2Score::new(2)?),
         "perplexity" => Arc::new(perplexity(None)?),
         "perplexity_ignoring" => Arc::new(perplexity(Some(0))?),
@@ -60,7 +60,7 @@ fn make(case: &str) -> Result<Arc<dyn Metric>> {
 type Batch = (Tensor, Tensor, Option<Tensor>);
 
 #[test]
-fn metrics_compute_what_keras_computes() {
+fn metrics_match_keras() {
     let _ledger = ledger_check();
     let cases = load("metrics.safetensors");
     assert_eq!(cases.len(), 31);
@@ -92,13 +92,13 @@ fn metrics_compute_what_keras_computes() {
 
 /// The names of a metric's variables.
 fn names(metric: &dyn Metric) -> Vec<String> {
-    let mut names = Names::default();
+    let mut names = NamedVariables::default();
     metric.variables(&mut names);
     format!("{names:?}").split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 #[test]
-fn a_metric_that_was_reset_starts_anew_and_keeps_its_variables() {
+fn reset_sets_the_sums_to_zero_and_keeps_the_variables() {
     let _ledger = ledger_check();
     for name in load("metrics.safetensors").keys() {
         let metric = make(name).unwrap();
@@ -123,22 +123,22 @@ impl Measure for LargestError {
         "largest_error"
     }
 
-    fn each(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+    fn per_sample(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         max(abs(sub(truth, predicted)?)?, -1, false)
     }
 }
 
 #[test]
-fn a_measure_of_ones_own_is_a_metric() {
+fn a_custom_measure_is_a_metric() {
     let _ledger = ledger_check();
-    let metric = MeanOf::measuring(LargestError).unwrap();
+    let metric = MeanMetric::of_measure(LargestError).unwrap();
     let truth = Tensor::new([[0.0f32, 1.0], [2.0, 2.0]]).unwrap();
     metric.update(&truth, &Tensor::new([[3.0f32, 0.0], [2.0, 1.0]]).unwrap()).unwrap();
     assert_eq!((metric.value().unwrap(), metric.name()), (2.0, "largest_error"));
 }
 
 #[test]
-fn what_is_not_right_is_refused_at_the_callers_line() {
+fn invalid_arguments_are_rejected_with_the_callers_line() {
     let _ledger = ledger_check();
     let scores = zeros([2, 3], DType::F32).unwrap();
     let matrix = ConfusionMatrix::new(3).unwrap();
@@ -148,7 +148,7 @@ fn what_is_not_right_is_refused_at_the_callers_line() {
     assert_eq!(matrix.result().unwrap().to_vec::<f64>().unwrap(), [0.0; 9]);
     let accuracy = SparseCategoricalAccuracy::new().unwrap();
     let error = accuracy.update(&zeros([3], DType::I32).unwrap(), &scores).unwrap_err();
-    assert!(error.message().contains("labels [3] do not go with predictions [2, 3]"), "{error}");
+    assert!(error.message().contains("got labels [3] and predictions [2, 3]"), "{error}");
     assert_eq!(error.location().unwrap().file(), file!());
     assert_eq!(R2Score::new(2).unwrap().update(&scores, &scores).unwrap_err().kind(), ErrorKind::Shape);
     assert_eq!(
@@ -163,9 +163,9 @@ fn what_is_not_right_is_refused_at_the_callers_line() {
     );
 }
 
-/// As scikit-learn has it: what does not vary is explained by who predicts it exactly, and by nobody else.
+/// As in scikit-learn: the score of constant targets is 1 for an exact prediction and 0 otherwise.
 #[test]
-fn a_constant_truth_is_explained_or_not() {
+fn r2_of_constant_targets_is_one_or_zero() {
     let _ledger = ledger_check();
     let score = |truth: [[f32; 2]; 2], predicted: [[f32; 2]; 2]| {
         let metric = R2Score::new(2).unwrap();
@@ -176,29 +176,29 @@ fn a_constant_truth_is_explained_or_not() {
     let constant = [[3.0, 5.0], [3.0, 5.0]];
     assert_eq!(score(constant, constant), 1.0);
     assert_eq!(score(constant, [[3.0, 5.0], [3.0, 6.0]]), 0.5);
-    // One output varies: by 2 around its mean, of which predictions miss one half squared each.
+    // One output varies: its sum of squares is 2, and each prediction has a squared error of one half.
     assert_eq!(score([[1.0, 5.0], [3.0, 5.0]], [[1.5, 5.0], [2.5, 5.0]]), f64::midpoint(0.75, 1.0));
 }
 
-/// A step can measure while it is followed: tapes keep nothing of it.
+/// Tapes record nothing of an update of a metric.
 #[test]
-fn a_tape_does_not_follow_metrics() {
+fn metrics_are_not_recorded_on_tapes() {
     let _ledger = ledger_check();
     let tape = GradientTape::new();
     let scores = zeros([4, 3], DType::F32).unwrap();
     tape.watch(&scores);
     let labels = zeros([4], DType::I32).unwrap();
     let before = (tape.num_entries(), tape.bytes_held());
-    let metric = MeanOf::loss("loss", SparseCategoricalCrossentropy::from_logits()).unwrap();
+    let metric = MeanMetric::loss("loss", SparseCategoricalCrossentropy::from_logits()).unwrap();
     metric.update(&labels, &scores).unwrap();
     ConfusionMatrix::new(3).unwrap().update(&labels, &scores).unwrap();
     assert_eq!((tape.num_entries(), tape.bytes_held()), before);
     assert!((metric.value().unwrap() - 3f64.ln()).abs() < 1e-6);
 }
 
-/// A NaN is no hit, however many are asked for.
+/// NaN never counts as a match, for any `k`.
 #[test]
-fn not_a_number_is_no_hit() {
+fn nan_is_not_a_match() {
     let _ledger = ledger_check();
     let top = SparseTopKCategoricalAccuracy::new(2).unwrap();
     let scores = Tensor::new([[f32::NAN, f32::NAN, 1.0], [0.0, 1.0, 2.0]]).unwrap();

@@ -1,4 +1,4 @@
-//! What optimizers refuse, what they keep, and gradients of odd layouts and types.
+//! Optimizers: invalid settings, state, and gradients of unusual layouts and dtypes.
 
 use std::sync::{Arc, Mutex};
 use taut_autodiff::{GradientTape, Variable};
@@ -11,7 +11,8 @@ use taut_core::{
 };
 use taut_memory::testing::ledger_check;
 use taut_nn::optimizers::{
-    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Sgd,
+    UpdateRule,
 };
 use taut_nn::schedules::{
     Constant, CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstant,
@@ -31,7 +32,7 @@ fn sgd(rate: f64) -> Sgd {
     Sgd { rate: rate.into(), ..Sgd::default() }
 }
 
-fn refused(rule: impl Rule, text: &str) {
+fn refused(rule: impl UpdateRule, text: &str) {
     let v = named("v", &[1.0]);
     let error = Optimizer::new(rule, &[v]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Value);
@@ -40,74 +41,109 @@ fn refused(rule: impl Rule, text: &str) {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_rejected() {
     let _ledger = ledger_check();
     for rate in [f64::NAN, -0.1, f64::INFINITY] {
-        refused(sgd(rate), "the learning rate is");
-        refused(Adam { rate: Constant(rate).into(), ..Adam::default() }, "the learning rate is");
+        refused(sgd(rate), "the learning rate must be finite and >= 0, got");
+        refused(
+            Adam { rate: Constant(rate).into(), ..Adam::default() },
+            "the learning rate must be finite and >= 0, got",
+        );
     }
-    refused(Sgd { momentum: 1.5, ..sgd(0.1) }, "momentum is 1.5");
-    refused(Sgd { momentum: f64::NAN, ..sgd(0.1) }, "momentum is NaN");
-    refused(RmsProp { rho: 1.0, ..RmsProp::default() }, "rho is 1");
-    refused(Adagrad { initial_accumulator: -1.0, ..Adagrad::default() }, "initial_accumulator is -1");
-    refused(Adadelta { epsilon: f64::NAN, ..Adadelta::default() }, "epsilon is NaN");
-    refused(Adam { beta_1: 1.0, ..Adam::default() }, "beta_1 is 1");
-    refused(AdamW { weight_decay: -1.0, ..AdamW::default() }, "the weight decay is -1");
-    refused(Adamax { beta_2: -0.1, ..Adamax::default() }, "beta_2 is -0.1");
-    refused(Nadam { beta_2: 2.0, ..Nadam::default() }, "beta_2 is 2");
-    refused(Adafactor { beta_2_decay: 0.1, ..Adafactor::default() }, "beta_2_decay is 0.1");
-    refused(Adafactor { clip_threshold: 0.0, ..Adafactor::default() }, "clip_threshold is 0");
-    refused(Lion { beta_2: f64::NAN, ..Lion::default() }, "beta_2 is NaN");
-    refused(Ftrl { rate_power: 0.5, ..Ftrl::default() }, "rate_power is 0.5");
+    refused(Sgd { momentum: 1.5, ..sgd(0.1) }, "momentum must be in [0, 1), got 1.5");
+    refused(Sgd { momentum: f64::NAN, ..sgd(0.1) }, "momentum must be in [0, 1), got NaN");
+    refused(RmsProp { rho: 1.0, ..RmsProp::default() }, "rho must be in [0, 1), got 1");
+    refused(
+        Adagrad { initial_accumulator: -1.0, ..Adagrad::default() },
+        "initial_accumulator must be finite and >= 0, got -1",
+    );
+    refused(
+        Adadelta { epsilon: f64::NAN, ..Adadelta::default() },
+        "epsilon must be finite and >= 0, got NaN",
+    );
+    refused(Adam { beta_1: 1.0, ..Adam::default() }, "beta_1 must be in [0, 1), got 1");
+    refused(AdamW { weight_decay: -1.0, ..AdamW::default() }, "weight_decay must be finite and >= 0, got -1");
+    refused(Adamax { beta_2: -0.1, ..Adamax::default() }, "beta_2 must be in [0, 1), got -0.1");
+    refused(Nadam { beta_2: 2.0, ..Nadam::default() }, "beta_2 must be in [0, 1), got 2");
+    refused(
+        Adafactor { beta_2_decay: 0.1, ..Adafactor::default() },
+        "beta_2_decay must be finite and < 0, got 0.1",
+    );
+    refused(
+        Adafactor { clip_threshold: 0.0, ..Adafactor::default() },
+        "clip_threshold must be finite and > 0, got 0",
+    );
+    refused(Lion { beta_2: f64::NAN, ..Lion::default() }, "beta_2 must be in [0, 1), got NaN");
+    refused(Ftrl { rate_power: 0.5, ..Ftrl::default() }, "rate_power must be finite and <= 0, got 0.5");
 
     let v = named("v", &[1.0]);
     let made = || Optimizer::new(sgd(0.1), std::slice::from_ref(&v)).unwrap();
     for clip in [Clip::Value(0.0), Clip::Norm(f64::NAN), Clip::GlobalNorm(-1.0)] {
-        assert!(made().clip(clip).unwrap_err().to_string().contains("cannot be clipped"));
+        assert!(
+            made().clip(clip).unwrap_err().to_string().contains("the clipping limit must be finite and > 0")
+        );
     }
     let error = made().weight_decay(f64::NAN).err().unwrap();
     assert!(error.location().unwrap().file().ends_with("tests/optimizers.rs"), "{error}");
     assert!(made().accumulate(0).is_err());
     assert!(made().average(1.0).is_err());
-    assert!(made().set_rate(-1.0).unwrap_err().to_string().contains("the learning rate is -1"));
+    assert!(
+        made()
+            .set_rate(-1.0)
+            .unwrap_err()
+            .to_string()
+            .contains("the learning rate must be finite and >= 0, got -1")
+    );
     assert_eq!(made().rate().unwrap(), 0.1);
 }
 
 #[test]
-fn schedules_that_make_no_sense_are_refused() {
+fn invalid_schedules_are_rejected() {
     let _ledger = ledger_check();
     let fails = |schedule: &dyn Schedule, text: &str| {
         let message = schedule.at(0).unwrap_err().to_string();
         assert!(message.contains(text), "{message}");
     };
     let exponential = ExponentialDecay { initial: 0.1, steps: 0.0, decay: 0.5, staircase: false };
-    fails(&exponential, "steps is 0");
+    fails(&exponential, "steps must be finite and > 0, got 0");
     fails(
         &InverseTimeDecay { initial: -0.1, steps: 1.0, decay: 0.5, staircase: false },
-        "initial rate is -0.1",
+        "initial rate must be finite and >= 0, got -0.1",
     );
-    fails(&PiecewiseConstant { boundaries: vec![1.0], rates: vec![1.0] }, "1 boundaries and 1 rates");
-    fails(&PiecewiseConstant { boundaries: vec![2.0, 1.0], rates: vec![1.0; 3] }, "do not ascend");
-    fails(&PiecewiseConstant { boundaries: vec![f64::NAN], rates: vec![1.0; 2] }, "a boundary is NaN");
+    fails(&PiecewiseConstant { boundaries: vec![1.0], rates: vec![1.0] }, "got 1 rates and 1 boundaries");
+    fails(
+        &PiecewiseConstant { boundaries: vec![2.0, 1.0], rates: vec![1.0; 3] },
+        "boundaries must be in ascending order, got 2 before 1",
+    );
+    fails(
+        &PiecewiseConstant { boundaries: vec![f64::NAN], rates: vec![1.0; 2] },
+        "a boundary must be finite, got NaN",
+    );
     let polynomial = PolynomialDecay { initial: 0.1, steps: f64::NAN, end: 0.0, power: 1.0, cycle: false };
-    fails(&polynomial, "steps is NaN");
-    fails(&CosineDecay { warmup: Some((f64::NAN, 3.0)), ..CosineDecay::default() }, "warm up to is NaN");
-    fails(&CosineDecayRestarts { longer: 0.5, ..CosineDecayRestarts::default() }, "longer is 0.5");
-    fails(&Warmup::new(0, Constant(0.1)), "warm-up steps is 0");
-    fails(&Warmup::new(5, exponential), "steps is 0");
+    fails(&polynomial, "steps must be finite and > 0, got NaN");
+    fails(
+        &CosineDecay { warmup: Some((f64::NAN, 3.0)), ..CosineDecay::default() },
+        "the warm-up target must be finite and >= 0, got NaN",
+    );
+    fails(
+        &CosineDecayRestarts { t_mul: 0.5, ..CosineDecayRestarts::default() },
+        "t_mul must be finite and >= 1, got 0.5",
+    );
+    fails(&Warmup::new(0, Constant(0.1)), "warm-up steps must be finite and > 0, got 0");
+    fails(&Warmup::new(5, exponential), "steps must be finite and > 0, got 0");
 }
 
 #[test]
-fn a_warm_up_leads_to_where_the_schedule_begins() {
+fn a_warm_up_ends_at_the_initial_rate_of_the_schedule() {
     let _ledger = ledger_check();
-    let then = ExponentialDecay { initial: 0.4, steps: 10.0, decay: 0.5, staircase: false };
-    let schedule = Warmup { from: 0.1, ..Warmup::new(4, then) };
+    let decay = ExponentialDecay { initial: 0.4, steps: 10.0, decay: 0.5, staircase: false };
+    let schedule = Warmup { from: 0.1, ..Warmup::new(4, decay) };
     for (step, wanted) in [(0, 0.1), (1, 0.175), (3, 0.325), (4, 0.4), (14, 0.2), (24, 0.1)] {
         assert!((schedule.at(step).unwrap() - wanted).abs() < 1e-12, "step {step}");
     }
 }
 
-/// Defined from its first step on, and nowhere before.
+/// A schedule that is NaN before step 0.
 #[derive(Debug)]
 struct Rooted;
 
@@ -118,7 +154,7 @@ impl Schedule for Rooted {
 }
 
 #[test]
-fn a_warm_up_does_not_ask_for_what_was_before() {
+fn a_warm_up_evaluates_the_schedule_at_no_negative_step() {
     let _ledger = ledger_check();
     let before = set_checking_numerics(true);
     let rates = [0, 3, 4, 13].map(|step| Warmup::new(4, Rooted).at(step));
@@ -127,7 +163,7 @@ fn a_warm_up_does_not_ask_for_what_was_before() {
 }
 
 #[test]
-fn gradients_of_other_things_are_refused_by_name() {
+fn mismatched_gradients_are_rejected_with_the_variables_name() {
     let _ledger = ledger_check();
     let (v, w) = (named("weights", &[1.0, 2.0]), named("other", &[3.0]));
     let optimizer = Optimizer::new(sgd(0.5), std::slice::from_ref(&v)).unwrap();
@@ -145,25 +181,28 @@ fn gradients_of_other_things_are_refused_by_name() {
     let ids = Tensor::from_slice(&[0i64], [1]).unwrap();
     let rows = IndexedSlices::new(vector_f32(&[1.0]), ids, [5]).unwrap();
     refused(&[Some(rows.into())], ErrorKind::Shape, &["`weights` float32[2]", "float32[5]"]);
-    refused(&[], ErrorKind::Value, &["0 gradients for 1 variables"]);
-    refused(&[None], ErrorKind::Value, &["no variable has a gradient"]);
+    refused(&[], ErrorKind::Value, &["expected 1 gradients, one per variable, got 0"]);
+    refused(&[None], ErrorKind::Value, &["at least one variable must have a gradient, got none"]);
 
     let one: Gradient = vector_f32(&[1.0]).into();
     let error = optimizer.apply_pairs([(Some(one), &w)]).unwrap_err();
     assert!(error.to_string().contains("`other` float32[1]"), "{error}");
     let two: Gradient = vector_f32(&[1.0, 1.0]).into();
     let twice = [(Some(two.clone()), &v), (Some(two), &v)];
-    assert!(optimizer.apply_pairs(twice).unwrap_err().to_string().contains("given twice"));
+    assert!(optimizer.apply_pairs(twice).unwrap_err().to_string().contains("must be given once"));
     assert_eq!((values(&v), optimizer.iterations().value().item::<i64>().unwrap()), (vec![1.0, 2.0], 0));
 
     let whole = Variable::new(Tensor::from_slice(&[1i64], [1]).unwrap()).unwrap();
     assert_eq!(Optimizer::new(sgd(0.1), &[whole]).unwrap_err().kind(), ErrorKind::DType);
     let error = Optimizer::new(sgd(0.1), &[v.clone(), v]).unwrap_err();
-    assert!(error.to_string().contains("`weights` float32[2] is given twice"), "{error}");
+    assert!(
+        error.to_string().contains("each variable must be given once, got `weights` float32[2] twice"),
+        "{error}"
+    );
 }
 
-/// What people were told meanwhile.
-fn told(work: impl FnOnce()) -> Vec<String> {
+/// The warnings issued by `work`.
+fn warnings_of(work: impl FnOnce()) -> Vec<String> {
     let list = Arc::new(Mutex::new(Vec::new()));
     let sink = list.clone();
     set_warning_sink(Some(Box::new(move |message| sink.lock().unwrap().push(message.to_owned()))));
@@ -173,12 +212,12 @@ fn told(work: impl FnOnce()) -> Vec<String> {
 }
 
 #[test]
-fn variables_without_a_gradient_are_left_alone_and_told_of_once() {
+fn a_missing_gradient_leaves_its_variable_unchanged_and_warns_once() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let (v, w) = (named("v", &[1.0]), named("w", &[2.0]));
     let optimizer =
         Optimizer::new(AdamW { rate: 0.1.into(), ..AdamW::default() }, &[v.clone(), w.clone()]).unwrap();
-    let said = told(|| {
+    let said = warnings_of(|| {
         for _ in 0..3 {
             optimizer.apply_pairs([(Some(vector_f32(&[1.0]).into()), &w)]).unwrap();
         }
@@ -190,7 +229,7 @@ fn variables_without_a_gradient_are_left_alone_and_told_of_once() {
 }
 
 #[test]
-fn what_becomes_dense_is_told_of_once() {
+fn a_sparse_gradient_that_becomes_dense_warns_once() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let rows = || -> Gradient {
         let ids = Tensor::from_slice(&[1i64, 1], [2]).unwrap();
@@ -198,18 +237,18 @@ fn what_becomes_dense_is_told_of_once() {
     };
     let (v, w) = (named("v", &[1.0; 3]), named("w", &[1.0; 3]));
     let adafactor = Optimizer::new(Adafactor::default(), std::slice::from_ref(&v)).unwrap();
-    let said = told(|| (0..2).for_each(|_| adafactor.apply(&[Some(rows())]).unwrap()));
+    let said = warnings_of(|| (0..2).for_each(|_| adafactor.apply(&[Some(rows())]).unwrap()));
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("becomes dense") && said[0].contains("Adafactor"), "{said:?}");
     let summed = Optimizer::new(sgd(0.5), std::slice::from_ref(&w)).unwrap().accumulate(2).unwrap();
-    let said = told(|| (0..2).for_each(|_| summed.apply(&[Some(rows())]).unwrap()));
+    let said = warnings_of(|| (0..2).for_each(|_| summed.apply(&[Some(rows())]).unwrap()));
     assert_eq!(said.len(), 1, "{said:?}");
     // The mean of two gradients of 4 is 4.
     assert_eq!(values(&w), [1.0, -1.0, 1.0]);
 }
 
 #[test]
-fn state_is_named_and_can_be_put_back() {
+fn state_has_stable_names_and_can_be_restored() {
     let _ledger = ledger_check();
     let gradients = |step: usize| -> [Option<Gradient>; 2] {
         let x = step as f32 - 1.5;
@@ -222,7 +261,7 @@ fn state_is_named_and_can_be_put_back() {
         (optimizer.accumulate(2).unwrap().average(0.9).unwrap(), variables)
     };
     let (optimizer, variables) = make();
-    let names: Vec<String> = optimizer.named().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = optimizer.named_variables().into_iter().map(|(name, _)| name).collect();
     let wanted = [
         "iterations",
         "rate",
@@ -241,7 +280,7 @@ fn state_is_named_and_can_be_put_back() {
         optimizer.apply(&gradients(step)).unwrap();
     }
     let (other, copies) = make();
-    let pairs = optimizer.named().into_iter().zip(other.named());
+    let pairs = optimizer.named_variables().into_iter().zip(other.named_variables());
     for ((_, from), (_, to)) in pairs {
         to.assign(from.value()).unwrap();
     }
@@ -260,7 +299,7 @@ fn state_is_named_and_can_be_put_back() {
 }
 
 #[test]
-fn a_norm_that_is_not_finite_does_not_go_unseen() {
+fn a_norm_that_is_not_finite_makes_gradients_nan() {
     let _ledger = ledger_check();
     let run = |clip: Clip| {
         let (v, w) = (named("v", &[1.0, 2.0]), named("w", &[3.0]));
@@ -274,7 +313,7 @@ fn a_norm_that_is_not_finite_does_not_go_unseen() {
     assert!(each[0].is_nan() && each[1].is_nan() && each[2] < 3.0, "{each:?}");
     let bounded = run(Clip::Value(0.5));
     assert!(bounded.iter().all(|x| x.is_finite()), "{bounded:?}");
-    // A gradient of nothing but zeros has a norm of zero, and stays.
+    // A zero gradient has norm zero and is unchanged.
     let v = named("v", &[1.0, 2.0]);
     let optimizer =
         Optimizer::new(sgd(0.1), std::slice::from_ref(&v)).unwrap().clip(Clip::Norm(1.0)).unwrap();
@@ -283,7 +322,7 @@ fn a_norm_that_is_not_finite_does_not_go_unseen() {
 }
 
 #[test]
-fn averages_are_swapped_in_and_out() {
+fn swap_averages_swaps_and_restores() {
     let _ledger = ledger_check();
     let v = named("v", &[8.0]);
     let optimizer = Optimizer::new(sgd(1.0), std::slice::from_ref(&v)).unwrap().average(0.5).unwrap();
@@ -302,7 +341,7 @@ fn averages_are_swapped_in_and_out() {
 }
 
 #[test]
-fn layouts_of_gradients_do_not_matter() {
+fn gradients_of_any_layout_give_the_same_update() {
     let _ledger = ledger_check();
     let run = |gradient: Tensor| {
         let v = Variable::new(ones([2, 3], DType::F32).unwrap()).unwrap();
@@ -320,7 +359,7 @@ fn layouts_of_gradients_do_not_matter() {
     assert_eq!(run(turned.clone()), run(turned.copy().unwrap()));
 }
 
-fn updates_both(rule: impl Rule + Clone) {
+fn updates_both(rule: impl UpdateRule + Clone) {
     let empty = Variable::new(ones([0, 3], DType::F32).unwrap()).unwrap();
     let single = Variable::new(Tensor::scalar(1.0f32).unwrap()).unwrap();
     let all = [empty.clone(), single.clone()];
@@ -332,7 +371,7 @@ fn updates_both(rule: impl Rule + Clone) {
 }
 
 #[test]
-fn empty_variables_and_single_numbers_are_updated_too() {
+fn empty_and_scalar_variables_are_updated() {
     let _ledger = ledger_check();
     updates_both(Sgd { momentum: 0.9, ..sgd(0.1) });
     updates_both(RmsProp::default());
@@ -343,14 +382,14 @@ fn empty_variables_and_single_numbers_are_updated_too() {
 }
 
 #[test]
-fn halves_are_updated_in_single_precision() {
+fn half_precision_variables_are_updated_in_float32() {
     let _ledger = ledger_check();
     for dtype in [DType::F16, DType::BF16] {
         let start = cast(vector_f32(&[1.0, -2.0]), dtype).unwrap();
         let v = Variable::new(start).unwrap();
         let optimizer =
             Optimizer::new(Adam { rate: 0.125.into(), ..Adam::default() }, std::slice::from_ref(&v)).unwrap();
-        assert!(optimizer.named()[2..].iter().all(|(_, slot)| slot.dtype() == DType::F32));
+        assert!(optimizer.named_variables()[2..].iter().all(|(_, slot)| slot.dtype() == DType::F32));
         // The square of this is zero in float16, and the step would be a thousand times too large.
         let small = cast(vector_f32(&[1e-4, -1e-4]), dtype).unwrap();
         optimizer.apply(&[Some(small.into())]).unwrap();
@@ -360,7 +399,7 @@ fn halves_are_updated_in_single_precision() {
 }
 
 #[test]
-fn a_tape_sees_nothing_of_an_update() {
+fn updates_are_not_recorded_on_tapes() {
     let _ledger = ledger_check();
     let v = named("v", &[3.0]);
     let optimizer = Optimizer::new(sgd(0.5), std::slice::from_ref(&v)).unwrap();
@@ -368,7 +407,7 @@ fn a_tape_sees_nothing_of_an_update() {
     let before = mul(&v, 2.0).unwrap();
     optimizer.apply(&[Some(vector_f32(&[1.0]).into())]).unwrap();
     let after = mul(&v, &before).unwrap();
-    // d(w * 2v): the update itself adds nothing.
+    // d(w * 2v): the update contributes nothing.
     let gradient = tape.gradient(&after, &v).unwrap().unwrap().dense().unwrap();
     assert_eq!(gradient.to_vec::<f32>().unwrap(), [2.0 * 2.5 + 2.0 * 3.0]);
 }

@@ -1,6 +1,6 @@
-//! Optimizers and schedules against what Keras computes: `keras/optimizers.py` makes the numbers.
+//! Optimizers and schedules against Keras: `keras/optimizers.py` generates the expected values.
 //!
-//! Keras rounds its settings to `float32` even where it computes in `float64`, which limits how well it can be met.
+//! Keras rounds its settings to `float32` even where it computes in `float64`, which limits the tolerance.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use taut_core::ops::unary::cast;
 use taut_core::{DType, Gradient, Result, Shape, Tensor};
 use taut_memory::testing::ledger_check;
 use taut_nn::optimizers::{
-    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, Rate, RmsProp,
-    Rule, Sgd,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, LearningRate, Lion, Nadam, Optimizer,
+    RmsProp, Sgd, UpdateRule,
 };
 use taut_nn::schedules::{
     CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstant, PolynomialDecay,
@@ -56,14 +56,14 @@ struct Cases {
 }
 
 impl Cases {
-    fn check(&mut self, name: &str, rule: impl Rule + Clone) {
+    fn check(&mut self, name: &str, rule: impl UpdateRule + Clone) {
         self.check_with(name, rule, Ok);
     }
 
     fn check_with(
         &mut self,
         name: &str,
-        rule: impl Rule + Clone,
+        rule: impl UpdateRule + Clone,
         finish: impl Fn(Optimizer) -> Result<Optimizer>,
     ) {
         self.follow(name, rule.clone(), &finish, DType::F32, 1e-5);
@@ -71,11 +71,11 @@ impl Cases {
         assert!(self.seen.insert(name.to_owned()));
     }
 
-    /// Makes the steps that Keras made, with variables of this type.
+    /// Runs the steps that Keras ran, with variables of this dtype.
     fn follow(
         &self,
         name: &str,
-        rule: impl Rule,
+        rule: impl UpdateRule,
         finish: &dyn Fn(Optimizer) -> Result<Optimizer>,
         dtype: DType,
         within: f64,
@@ -112,10 +112,10 @@ impl Cases {
 }
 
 #[test]
-fn updates_are_those_of_keras() {
+fn updates_match_keras() {
     let _ledger = ledger_check();
     let mut cases = Cases { data: data(), seen: BTreeSet::new() };
-    let rate = |rate: f64| Rate::from(rate);
+    let rate = |rate: f64| LearningRate::from(rate);
     let inverse = InverseTimeDecay { initial: 0.5, steps: 2.0, decay: 0.5, staircase: false };
     let sgd = |at: f64| Sgd { rate: rate(at), ..Sgd::default() };
 
@@ -206,7 +206,7 @@ fn updates_are_those_of_keras() {
 }
 
 #[test]
-fn schedules_are_those_of_keras() {
+fn schedules_match_keras() {
     let _ledger = ledger_check();
     let mut cases = Cases { data: data(), seen: BTreeSet::new() };
     let at = numbers(&cases.data["at"]);
@@ -243,9 +243,9 @@ fn schedules_are_those_of_keras() {
     check("cosine warmup", &warm);
     let restarts = CosineDecayRestarts { initial: 0.3, first_steps: 10.0, ..CosineDecayRestarts::default() };
     check("restarts", &restarts);
-    let even = CosineDecayRestarts { first_steps: 8.0, longer: 1.0, lower: 0.9, alpha: 0.05, ..restarts };
+    let even = CosineDecayRestarts { first_steps: 8.0, t_mul: 1.0, m_mul: 0.9, alpha: 0.05, ..restarts };
     check("restarts even", &even);
-    let lower = CosineDecayRestarts { first_steps: 6.0, longer: 1.5, lower: 0.7, alpha: 0.1, ..restarts };
+    let lower = CosineDecayRestarts { first_steps: 6.0, t_mul: 1.5, m_mul: 0.7, alpha: 0.1, ..restarts };
     check("restarts lower", &lower);
     cases.all_seen("schedules");
 }

@@ -1,5 +1,5 @@
-//! Updates in traced functions: one pass per variable, in place, and gradients that are gone as soon as they were used. The peak is
-//! everybody's: tests here take turns.
+//! Updates in traced functions: one pass per variable, in place, and gradients that are freed after their last use. The peak is
+//! measured for the whole process, so these tests run one at a time.
 
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::binary::mul;
@@ -12,7 +12,8 @@ use taut_function::{Function, function};
 use taut_memory::testing::ledger_check;
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_nn::optimizers::{
-    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Sgd,
+    UpdateRule,
 };
 use taut_testing::exclusive;
 
@@ -21,11 +22,11 @@ fn filled(shape: &[usize]) -> Tensor {
 }
 
 fn addresses(optimizer: &Optimizer) -> Vec<usize> {
-    let own = optimizer.named().into_iter().map(|(_, variable)| variable);
+    let own = optimizer.named_variables().into_iter().map(|(_, variable)| variable);
     own.chain(optimizer.variables()).map(|variable| variable.address()).collect()
 }
 
-/// The function that applies gradients, which it gets as arguments.
+/// A function that applies the gradients that it gets as arguments.
 fn applying(optimizer: &Optimizer) -> Function<Vec<Tensor>, ()> {
     let optimizer = optimizer.clone();
     function(move |gradients: &Vec<Tensor>| {
@@ -34,7 +35,7 @@ fn applying(optimizer: &Optimizer) -> Function<Vec<Tensor>, ()> {
     })
 }
 
-fn passes(rule: impl Rule) {
+fn passes(rule: impl UpdateRule) {
     let name = format!("{rule:?}");
     let variables: Vec<Variable> = (0..3).map(|i| Variable::new(filled(&[100 + i, 30])).unwrap()).collect();
     let optimizer = Optimizer::new(rule, &variables).unwrap();
@@ -52,7 +53,7 @@ fn passes(rule: impl Rule) {
     f.call(&gradients).unwrap();
     assert_eq!(peak_bytes() - held, plan.peak_bytes(), "{name}");
     assert_eq!(addresses(&optimizer), before, "{name}");
-    // Numbers that all variables share, and no arrays.
+    // Only scalars that all variables share, no arrays.
     assert!(plan.peak_bytes() < 4096, "{name}: {plan}");
 }
 
@@ -76,7 +77,7 @@ fn each_update_is_one_pass_in_place() {
 }
 
 #[test]
-fn a_rule_that_looks_at_all_elements_keeps_one_array_at_most() {
+fn a_rule_that_is_not_rowwise_needs_at_most_one_array() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(filled(&[300, 200])).unwrap();
     let optimizer = Optimizer::new(Adafactor::default(), std::slice::from_ref(&v)).unwrap();
@@ -86,11 +87,11 @@ fn a_rule_that_looks_at_all_elements_keeps_one_array_at_most() {
     let before = addresses(&optimizer);
     f.call(&gradients).unwrap();
     assert_eq!(addresses(&optimizer), before);
-    // The step, and numbers per row and column, some of them for the threads.
+    // The step, and values per row and column, some of them per thread.
     assert!(plan.peak_bytes() <= v.spec().bytes() + (64 << 10), "{plan}");
 }
 
-/// A network of `layers` equal layers, and the function that makes one training step of it.
+/// A network of `layers` equal layers, and the function of one training step.
 fn training(
     layers: usize,
     width: usize,
@@ -110,7 +111,7 @@ fn training(
     (optimizer, step)
 }
 
-/// What a training step takes at its peak, as planned and as measured.
+/// The planned and the measured peak of a training step.
 fn peak_of(
     layers: usize,
     width: usize,
@@ -130,7 +131,7 @@ fn peak_of(
 }
 
 #[test]
-fn a_gradient_is_gone_when_its_variable_is_updated() {
+fn a_gradient_is_freed_when_its_variable_is_updated() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let (width, batch) = (128, 8);
     let (gradient, activation) = (width * width * 4, width * batch * 4);
@@ -138,17 +139,17 @@ fn a_gradient_is_gone_when_its_variable_is_updated() {
     let averaged = |o: Optimizer| o.average(0.9);
     for finish in [&Ok as &dyn Fn(Optimizer) -> Result<Optimizer>, &clipped, &averaged] {
         let (few, many) = (peak_of(4, width, batch, finish), peak_of(12, width, batch, finish));
-        // Each further layer adds what it keeps for the way back: an activation, and a few numbers, but no gradient.
+        // Each further layer adds what is saved for backward: an activation and a few numbers, but no gradient.
         assert!(many - few <= 8 * (activation + 256), "{few} and {many} bytes");
         assert!(many < 2 * gradient + 14 * (activation + 256), "{many} bytes");
     }
-    // A norm of all gradients needs all of them at once, but once.
+    // A global norm needs all gradients at the same time, but only one copy.
     let all = peak_of(12, width, batch, |o| o.clip(Clip::GlobalNorm(1.0)));
     assert!(all >= 12 * gradient && all < 13 * gradient + 14 * (activation + 256), "{all} bytes");
 }
 
 #[test]
-fn sums_of_gradients_are_added_to_in_place() {
+fn gradients_are_accumulated_in_place() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let (width, batch) = (128, 8);
     let (gradient, activation) = (width * width * 4, width * batch * 4);
@@ -169,16 +170,16 @@ fn sums_of_gradients_are_added_to_in_place() {
 }
 
 #[test]
-fn what_an_optimizer_keeps_counts_as_its_own() {
+fn optimizer_state_has_its_own_memory_category() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(filled(&[100, 30])).unwrap();
     let live = || taut_memory::live_bytes_of(taut_memory::Category::Optimizer);
     let before = live();
     let optimizer = Optimizer::new(Adam::default(), std::slice::from_ref(&v)).unwrap().average(0.9).unwrap();
-    // Two moments and the average; the rate and the number of calls.
+    // Two moments and the moving average; the rate and the number of calls.
     assert_eq!(live() - before, 3 * v.spec().bytes() + 16);
-    // What somebody else holds is left to them, and the copy counts the same.
-    let held = optimizer.named()[2].1.value();
+    // A value that another handle holds is copied, and the copy has the same category.
+    let held = optimizer.named_variables()[2].1.value();
     optimizer.apply(&[Some(filled(&[100, 30]).into())]).unwrap();
     assert_eq!(live() - before, 4 * v.spec().bytes() + 16);
     drop(held);
@@ -186,7 +187,7 @@ fn what_an_optimizer_keeps_counts_as_its_own() {
 }
 
 #[test]
-fn rates_change_without_a_trace() {
+fn the_rate_changes_without_a_retrace() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let (optimizer, step) = training(2, 4, Ok);
     let x = filled(&[2, 4]);

@@ -1,5 +1,5 @@
-//! Sparse gradients: only the rows that they name are touched, each once, whatever the size of the variable. The peak is everybody's: tests here
-//! take turns.
+//! Sparse gradients: only the rows that they name are updated, each once, for any size of the variable. The peak is measured for the whole
+//! process, so these tests run one at a time.
 
 use std::collections::BTreeMap;
 use taut_autodiff::{GradientTape, Variable};
@@ -11,11 +11,11 @@ use taut_function::{Function, function};
 use taut_memory::testing::ledger_check;
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_nn::optimizers::{
-    Adadelta, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
+    Adadelta, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Sgd, UpdateRule,
 };
 use taut_testing::{exclusive, values};
 
-/// Numbers between -1 and 1 without a pattern.
+/// Pseudorandom numbers in [-1, 1].
 fn noise(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -47,11 +47,11 @@ fn bits(variable: &Variable) -> Vec<u64> {
 }
 
 fn state(optimizer: &Optimizer) -> Vec<Vec<u64>> {
-    let own = optimizer.named().into_iter().map(|(_, variable)| variable);
+    let own = optimizer.named_variables().into_iter().map(|(_, variable)| variable);
     optimizer.variables().into_iter().chain(own).map(|variable| bits(&variable)).collect()
 }
 
-/// The rows of a gradient by id, those of one id added up in their order.
+/// The rows of a gradient by id; rows of the same id are summed in order.
 fn by_row(slices: &IndexedSlices) -> BTreeMap<usize, Vec<f64>> {
     let (ids, values) = (slices.indices.to_vec::<i64>().unwrap(), values(&slices.values));
     let row = values.len() / ids.len().max(1);
@@ -91,13 +91,13 @@ fn adam() -> Adam {
     Adam { rate: 0.1.into(), ..Adam::default() }
 }
 
-/// Ids with every kind of repetition.
+/// Lists of ids with different repetitions.
 fn lists() -> Vec<Vec<i64>> {
     vec![vec![3, 0, 3, 6, 3, 0], vec![], vec![2], vec![5; 9], vec![6, 5, 4, 3, 2, 1, 0], vec![0, 0, 6, 6]]
 }
 
 #[test]
-fn rows_follow_the_definition() {
+fn updated_rows_match_the_formula_of_adam() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     for (dtype, within) in [(DType::F32, 1e-5), (DType::F64, 1e-12)] {
         for shape in [&[7, 5][..], &[7], &[7, 2, 3], &[7, 1], &[7, 0]] {
@@ -121,9 +121,9 @@ fn rows_follow_the_definition() {
     }
 }
 
-/// A sparse update is the dense one of a smaller variable, which has the named rows and no others.
+/// A sparse update equals the dense update of a smaller variable that has only the named rows.
 fn like_a_smaller_one(
-    rule: impl Rule + Clone,
+    rule: impl UpdateRule + Clone,
     finish: impl Fn(Optimizer) -> Result<Optimizer>,
     dtype: DType,
 ) {
@@ -142,8 +142,8 @@ fn like_a_smaller_one(
         sparse.apply(&[Some(slices.into())]).unwrap();
         dense.apply(&[Some(tensor(&sums, &[3, 4], dtype).into())]).unwrap();
     }
-    let pairs = sparse.named().into_iter().chain([("value".to_owned(), v.clone())]);
-    let others = dense.named().into_iter().chain([("value".to_owned(), small)]);
+    let pairs = sparse.named_variables().into_iter().chain([("value".to_owned(), v.clone())]);
+    let others = dense.named_variables().into_iter().chain([("value".to_owned(), small)]);
     let within = if dtype == DType::F32 { 1e-6 } else { 0.02 };
     for ((what, whole), (_, part)) in pairs.zip(others) {
         let whole = if whole.shape().rank() == 0 {
@@ -159,7 +159,7 @@ fn like_a_smaller_one(
 }
 
 #[test]
-fn every_rule_updates_rows_as_it_updates_the_rest() {
+fn every_rule_updates_rows_like_a_dense_variable_of_them() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let f32s = DType::F32;
     like_a_smaller_one(Sgd::default(), Ok, f32s);
@@ -183,7 +183,7 @@ fn every_rule_updates_rows_as_it_updates_the_rest() {
     }
 }
 
-/// The function that applies a sparse gradient of one variable, which it gets as rows and ids.
+/// A function that applies a sparse gradient, given as rows and ids.
 fn applying(optimizer: &Optimizer) -> Function<(Tensor, Tensor), ()> {
     let optimizer = optimizer.clone();
     function(move |(values, ids): &(Tensor, Tensor)| {
@@ -193,9 +193,9 @@ fn applying(optimizer: &Optimizer) -> Function<(Tensor, Tensor), ()> {
 }
 
 #[test]
-fn traced_and_not_traced_agree_to_the_bit() {
+fn traced_and_eager_updates_agree_to_the_bit() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
-    // Rows enough for several rounds, the last one not full.
+    // Enough rows for several chunks, the last one not full.
     let shape = [4000, 32];
     let ids: Vec<i64> = noise(3000, 3).iter().map(|x| (x.abs() * 3999.0) as i64).collect();
     let run = |traced: bool| {
@@ -211,8 +211,8 @@ fn traced_and_not_traced_agree_to_the_bit() {
                 optimizer.apply(&[Some(slices.into())]).unwrap();
             }
         }
-        // What was not named is as it was, and so are its slots.
-        let slots = optimizer.named();
+        // Rows that were not named, and their slots, are unchanged.
+        let slots = optimizer.named_variables();
         let (m, s) = (values(&slots[2].1.value()), values(&slots[3].1.value()));
         for (row, (old, new)) in before.chunks(32).zip(bits(&v).chunks(32)).enumerate() {
             let named = ids.contains(&(row as i64));
@@ -226,7 +226,7 @@ fn traced_and_not_traced_agree_to_the_bit() {
     assert!(plain == traced);
 }
 
-fn first_step_is_dense(rule: impl Rule + Clone) {
+fn first_step_is_dense(rule: impl UpdateRule + Clone) {
     let run = |dense: bool| {
         let v = table(&[7, 5], DType::F32);
         let optimizer = Optimizer::new(rule.clone(), std::slice::from_ref(&v)).unwrap();
@@ -241,7 +241,7 @@ fn first_step_is_dense(rule: impl Rule + Clone) {
 }
 
 #[test]
-fn the_first_step_is_the_dense_one() {
+fn the_first_sparse_step_equals_the_dense_one() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     first_step_is_dense(Sgd { momentum: 0.9, ..Sgd::default() });
     first_step_is_dense(Adam::default());
@@ -251,12 +251,13 @@ fn the_first_step_is_the_dense_one() {
 }
 
 #[test]
-fn ids_of_no_row_are_refused_and_change_nothing() {
+fn ids_out_of_range_are_rejected_and_change_nothing() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = table(&[7, 5], DType::F32);
     let optimizer = Optimizer::new(adam(), std::slice::from_ref(&v)).unwrap();
     let before = state(&optimizer);
-    for (bad, text) in [(7, "index 7 (number 2)"), (-1, "index -1 (number 2)"), (i64::MIN, "(number 2)")] {
+    for (bad, text) in [(7, "got 7 at position 2"), (-1, "got -1 at position 2"), (i64::MIN, "at position 2")]
+    {
         let slices = gradient(&[0, 1, bad, 3], &[7, 5], DType::F32, 1);
         let error = optimizer.apply(&[Some(slices.into())]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Index);
@@ -267,7 +268,7 @@ fn ids_of_no_row_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn norms_count_rows_that_are_named_twice_as_their_sum() {
+fn norms_use_the_sum_of_rows_with_the_same_id() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(tensor(&[0.0; 4], &[4], DType::F32)).unwrap();
     let w = Variable::new(tensor(&[0.0], &[1], DType::F32)).unwrap();
@@ -289,7 +290,7 @@ fn norms_count_rows_that_are_named_twice_as_their_sum() {
     near(&x, &[0.0]);
 }
 
-/// A step with an embedding, as a function of the ids: what it takes, and where it leaves things.
+/// The measured peak and the plan of a training step with an embedding.
 fn embedding_step(rows: usize, width: usize, count: usize, clip: Option<Clip>) -> (usize, String) {
     let v = table(&[rows, width], DType::F32);
     let optimizer = Optimizer::new(adam(), std::slice::from_ref(&v)).unwrap();
@@ -306,7 +307,7 @@ fn embedding_step(rows: usize, width: usize, count: usize, clip: Option<Clip>) -
     let ids = Tensor::from_slice(&ids, [count]).unwrap();
     let plan = f.plan(&ids).unwrap();
     let addresses = |optimizer: &Optimizer| -> Vec<usize> {
-        let own = optimizer.named().into_iter().map(|(_, variable)| variable);
+        let own = optimizer.named_variables().into_iter().map(|(_, variable)| variable);
         own.chain(optimizer.variables()).map(|variable| variable.address()).collect()
     };
     let (before, held) = (addresses(&optimizer), live_bytes());
@@ -319,15 +320,15 @@ fn embedding_step(rows: usize, width: usize, count: usize, clip: Option<Clip>) -
 }
 
 #[test]
-fn a_step_takes_the_gradients_rows_and_little_else() {
+fn the_peak_of_a_sparse_step_is_the_gradients_rows_and_one_chunk() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
     let (width, count) = (64, 10_000);
     let (peak, plan) = embedding_step(20_000, width, count, None);
     let rows = width * count * 4;
-    // Two positions per id, and at each moment the rows at work: a chunk of the gradient, of the variable and of two slots.
+    // Two positions per id, and one chunk of rows: of the gradient, of the variable and of two slots.
     let beside = 8 * count + 4 * (128 << 10) + (8 << 10);
     assert!(peak <= rows + beside, "{peak} bytes, of which {rows} are the rows:\n{plan}");
-    // However large the variable is.
+    // For any size of the variable.
     assert_eq!(embedding_step(40_000, width, count, None).0, peak);
     let clipped = embedding_step(20_000, width, count, Some(Clip::GlobalNorm(1.0))).0;
     assert!(clipped <= rows + beside + (128 << 10), "{clipped}");

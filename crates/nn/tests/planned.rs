@@ -1,4 +1,4 @@
-//! What a step was planned to need is what the ledger measures. In a process of its own, whose bytes are all its own.
+//! The planned peak of a step equals the ledger's. In a separate process, because the ledger counts the whole process.
 
 use taut_core::DType;
 use taut_core::ops::random::Generator;
@@ -10,14 +10,14 @@ use taut_nn::optimizers::{Adam, Optimizer};
 use taut_nn::{Layer, Trainer};
 
 #[test]
-fn a_step_needs_what_was_planned_and_updates_in_place() {
+fn the_planned_peak_is_the_measured_one_and_updates_are_in_place() {
     let _ledger = ledger_check();
     let layers = |count: usize| {
         let mut model = Sequential::new();
         for _ in 0..count {
             model = model.with(Dense::new(64, 64).activation(Activation::Tanh).build().unwrap());
         }
-        let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+        let optimizer = Optimizer::new(Adam::default(), &model.trainable_variables()).unwrap();
         Trainer::new(model, MeanSquaredError, optimizer)
     };
     let x = Generator::from_seed(1).normal([4, 64], 0.0, 1.0, DType::F32).unwrap();
@@ -25,7 +25,8 @@ fn a_step_needs_what_was_planned_and_updates_in_place() {
     for count in [4, 8] {
         let trainer = layers(count);
         let planned = trainer.plan(&x, &x).unwrap().peak_bytes();
-        let addresses = || trainer.model().named().iter().map(|(_, v)| v.address()).collect::<Vec<_>>();
+        let addresses =
+            || trainer.model().named_variables().iter().map(|(_, v)| v.address()).collect::<Vec<_>>();
         let (before, places) = (live_bytes(), addresses());
         reset_peak();
         trainer.train_step(&x, &x).unwrap();

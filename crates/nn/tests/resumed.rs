@@ -1,4 +1,4 @@
-//! A run that was interrupted and resumed. In a process of its own: the random numbers of layers are the process's.
+//! A run that was interrupted and resumed. In a separate process: the default random generator belongs to the process.
 
 mod common;
 
@@ -14,7 +14,7 @@ use taut_nn::optimizers::{Adam, Optimizer};
 use taut_nn::train::{Callback, EarlyStopping, Every, Flow, Step};
 use taut_nn::{Layer, Trainer};
 
-/// Random layers, moving averages, sums of metrics, a callback with variables: all of it is resumed.
+/// A trainer with every kind of state: dropout, moving averages, sums of metrics, a callback with variables.
 fn whole(seed: u64) -> Trainer {
     random::set_seed(seed);
     let model = Sequential::new()
@@ -22,7 +22,7 @@ fn whole(seed: u64) -> Trainer {
         .with(BatchNorm::new(8).build().unwrap())
         .with(Dropout::new(0.4).unwrap())
         .with(Dense::new(8, 4).build().unwrap());
-    let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable_variables()).unwrap();
     let loss = SparseCategoricalCrossentropy::from_logits();
     Trainer::new(model, loss, optimizer)
         .metric(SparseCategoricalAccuracy::new().unwrap())
@@ -52,7 +52,7 @@ fn scores(trainer: &Trainer) -> Vec<Vec<(String, f64)>> {
 
 #[test]
 fn a_run_resumed_after_any_step_is_the_same_to_the_last_bit() {
-    // Not of this thread alone: batches are made ahead on another.
+    // Checked for the whole process, not this thread: another thread prefetches batches.
     let before = live_bytes();
     let folder = Folder::new("resumed");
     let path = folder.join("run.safetensors");

@@ -1,4 +1,4 @@
-//! Runs: when they are saved, what goes on from a file, who may look on, and what is refused before the first step.
+//! Runs: when checkpoints are written, resuming, callbacks, and what is rejected before the first step.
 
 mod common;
 
@@ -17,7 +17,7 @@ use taut_nn::optimizers::Optimizer;
 use taut_nn::train::{Callback, EarlyStopping, Epoch, Every, Flow, Step};
 use taut_nn::{Layer, Trainer};
 
-/// How many steps of the run a checkpoint knows of.
+/// The number of steps in a checkpoint.
 fn steps_in(path: &Path) -> Option<u64> {
     if !path.exists() {
         return None;
@@ -31,7 +31,7 @@ fn steps_in(path: &Path) -> Option<u64> {
     )
 }
 
-/// Notes at each step what the checkpoint knows of, before that step can be saved; stops after some steps.
+/// Records at each step how many steps the checkpoint has, before that step can be saved; stops after some steps.
 struct Watcher {
     path: PathBuf,
     seen: Arc<Mutex<Vec<Option<u64>>>>,
@@ -80,18 +80,21 @@ fn steps_between_checkpoints_are_counted_over_the_whole_run() {
 }
 
 #[test]
-fn what_would_come_to_nothing_is_refused_before_the_first_step() {
+fn invalid_settings_are_rejected_before_the_first_step() {
     let _ledger = ledger_check();
     let folder = Folder::new("nothing");
     let path = folder.join("run.safetensors");
     let matrix = || ConfusionMatrix::new(3).unwrap();
     let each = || F1Score::new(3, Average::None, None).unwrap();
     let cases: [(Trainer, &str); 5] = [
-        (line_trainer(0.0, 0.01).checkpoint(&path, Every::Steps(0)), "every 0 steps"),
-        (line_trainer(0.0, 0.01).checkpoint(&path, Every::Epochs(0)), "every 0 epochs"),
-        (line_trainer(0.0, 0.01).steps_per_epoch(0), "epochs of 0 steps"),
-        (line_trainer(0.0, 0.01).metric_as("confusion", matrix()), "'confusion' is float64[3, 3]"),
-        (line_trainer(0.0, 0.01).metric_as("f1", each()), "'f1' is float64[3]"),
+        (line_trainer(0.0, 0.01).checkpoint(&path, Every::Steps(0)), "Every::Steps must be >= 1, got 0"),
+        (line_trainer(0.0, 0.01).checkpoint(&path, Every::Epochs(0)), "Every::Epochs must be >= 1, got 0"),
+        (line_trainer(0.0, 0.01).steps_per_epoch(0), "steps_per_epoch must be >= 1, got 0"),
+        (
+            line_trainer(0.0, 0.01).metric_as("confusion", matrix()),
+            "got float64[3, 3] from the metric 'confusion'",
+        ),
+        (line_trainer(0.0, 0.01).metric_as("f1", each()), "got float64[3] from the metric 'f1'"),
     ];
     for (mut trainer, words) in cases {
         let error = trainer.fit(&samples(), 1).unwrap_err();
@@ -116,7 +119,7 @@ fn a_run_with_scores_that_are_not_finite_can_be_resumed() {
 }
 
 #[test]
-fn resuming_takes_the_weights_at_once() {
+fn resume_assigns_the_weights_immediately() {
     let _ledger = ledger_check();
     let folder = Folder::new("at-once");
     let (path, again) = (folder.join("run.safetensors"), folder.join("again.safetensors"));
@@ -138,7 +141,7 @@ fn resuming_takes_the_weights_at_once() {
         resumed.predict(&x).unwrap().to_vec::<f32>().unwrap(),
         first.predict(&x).unwrap().to_vec::<f32>().unwrap()
     );
-    // Saved before it goes on, it is the same file, callbacks' part included.
+    // Saved before training continues, the file is the same, including the state of callbacks.
     resumed.save(&again).unwrap();
     let tensors = |path: &Path| {
         let mut tensors = io::load_safetensors(path).unwrap().tensors;
@@ -152,7 +155,7 @@ fn resuming_takes_the_weights_at_once() {
 }
 
 #[test]
-fn a_run_goes_on_with_the_settings_it_began_with() {
+fn a_resumed_run_must_have_the_same_settings() {
     let _ledger = ledger_check();
     let folder = Folder::new("settings");
     let path = folder.join("run.safetensors");
@@ -162,13 +165,13 @@ fn a_run_goes_on_with_the_settings_it_began_with() {
     first.save(&path).unwrap();
     trainer(2).resume(&path).unwrap();
     let error = trainer(4).resume(&path).err().unwrap();
-    assert!(error.message().contains("batch is 4 here and 2 there"), "{error}");
+    assert!(error.message().contains("batch must be 2 as in the checkpoint, got 4"), "{error}");
     assert!(error.message().contains("run.safetensors"), "{error}");
     assert!(error.location().unwrap().file().ends_with("tests/runs.rs"), "{error}");
 }
 
 #[test]
-fn a_run_in_pieces_reads_its_data_once() {
+fn several_calls_of_fit_read_the_data_once() {
     let _ledger = ledger_check();
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
@@ -182,7 +185,7 @@ fn a_run_in_pieces_reads_its_data_once() {
     let pairs: Data = numbers.map(|x| Ok((x.clone(), x)));
     line_trainer(0.0, 0.001).steps_per_epoch(2).fit(&pairs, 6).unwrap();
     assert_eq!(made.load(SeqCst), 12);
-    // A cache fills in the first round, and the second needs nothing more.
+    // A cache fills in the first epoch; the second reads nothing from the source.
     made.store(0, SeqCst);
     let history =
         line_trainer(0.0, 0.001).steps_per_epoch(3).fit(&pairs.cache(Cache::Memory), 8).unwrap().clone();
@@ -190,7 +193,7 @@ fn a_run_in_pieces_reads_its_data_once() {
     assert_eq!(made.load(SeqCst), 12);
 }
 
-/// Does something after each step, and keeps what came of it.
+/// Runs a function after each step and stores its result.
 struct At<F>(F);
 
 impl<F: FnMut(&Trainer) -> Result<()> + Send> Callback for At<F> {
@@ -200,7 +203,7 @@ impl<F: FnMut(&Trainer) -> Result<()> + Send> Callback for At<F> {
 }
 
 #[test]
-fn a_callback_cannot_save_what_it_is_part_of() {
+fn a_callback_cannot_save_the_whole_run() {
     let _ledger = ledger_check();
     let folder = Folder::new("inside");
     let path = folder.join("run.safetensors");
@@ -217,7 +220,7 @@ fn a_callback_cannot_save_what_it_is_part_of() {
 }
 
 #[test]
-fn looking_at_other_data_leaves_the_epoch_alone() {
+fn evaluate_preserves_the_metrics_of_the_epoch() {
     let _ledger = ledger_check();
     let history = |looks: bool| {
         let mut trainer = line_trainer(0.0, 0.01).metric(MeanAbsoluteError::new().unwrap());
@@ -240,7 +243,7 @@ struct Script(Vec<f32>);
 
 impl Callback for Script {
     fn epoch(&mut self, trainer: &Trainer, _: &Epoch) -> Result<Flow> {
-        trainer.model().named()[0].1.assign(Tensor::scalar(self.0.remove(0))?)?;
+        trainer.model().named_variables()[0].1.assign(Tensor::scalar(self.0.remove(0))?)?;
         Ok(Flow::Continue)
     }
 }
@@ -248,7 +251,7 @@ impl Callback for Script {
 #[test]
 fn a_nan_is_not_the_best_score() {
     let _ledger = ledger_check();
-    // The weight is the loss: the truth is zero, the input one, and the step without effect.
+    // The loss is the weight: the target is zero, the input one, and the step has no effect.
     let run = |first: f32, rest: &[f32]| {
         let one = (tensor(&[1.0], &[1, 1]), tensor(&[0.0], &[1, 1]));
         let data = Dataset::from_tensor_slices(one).unwrap().batch(1).unwrap();
@@ -261,12 +264,12 @@ fn a_nan_is_not_the_best_score() {
     let losses = run(f32::NAN, &[2.0, 3.0, 4.0, 5.0]);
     assert!(losses[0].is_nan());
     assert_eq!(losses[1..], [4.0, 9.0, 16.0]);
-    // And one that comes later is no better.
+    // A later NaN is no improvement either.
     assert_eq!(run(2.0, &[f32::NAN, f32::NAN, 1.0, 1.0]).len(), 3);
 }
 
 #[test]
-fn lines_are_those_of_the_program() {
+fn plans_name_lines_of_the_users_program() {
     let _ledger = ledger_check();
     let folder = Folder::new("lines");
     let nowhere = folder.join("no/such/run.safetensors");
@@ -292,12 +295,11 @@ fn lines_are_those_of_the_program() {
 }
 
 #[test]
-fn a_nan_that_was_there_before_is_told_from_one_that_was_made() {
+fn a_nan_in_the_data_or_a_variable_is_reported_as_such() {
     let _ledger = ledger_check();
     let error = line_trainer(f32::INFINITY, 0.01).fit(&samples(), 1).unwrap_err();
-    assert!(error.message().contains("variable 'w' float32[] is not finite, before the step"), "{error}");
-    for (x, y, words) in
-        [(f32::NAN, 1.0, "NaN in the batch's inputs"), (1.0, f32::NAN, "NaN in the batch's targets")]
+    assert!(error.message().contains("got NaN or infinity in 'w' float32[] before the step"), "{error}");
+    for (x, y, words) in [(f32::NAN, 1.0, "got one in its inputs"), (1.0, f32::NAN, "got one in its targets")]
     {
         let pair = (tensor(&[x], &[1, 1]), tensor(&[y], &[1, 1]));
         let data = Dataset::from_tensor_slices(pair).unwrap().batch(1).unwrap();
@@ -310,29 +312,28 @@ fn a_nan_that_was_there_before_is_told_from_one_that_was_made() {
 }
 
 #[test]
-fn explaining_a_nan_changes_nothing() {
+fn finding_the_op_of_a_nan_changes_no_variable() {
     let _ledger = ledger_check();
     let model = || {
-        // The norm makes negative numbers of half of its inputs, of which there is no logarithm.
+        // Half of the normalised inputs are negative, so their logarithms are NaN.
         let norm = BatchNorm::new(1).momentum(0.5).build().unwrap();
         Sequential::new().with(line(1.0)).with(norm).with(Lambda::new(|x| log(x)))
     };
     let fails = |explains: bool| {
         let model = model();
-        let optimizer = Optimizer::new(sgd(0.0), &model.trainable()).unwrap();
+        let optimizer = Optimizer::new(sgd(0.0), &model.trainable_variables()).unwrap();
         let trainer = Trainer::new(model, MeanSquaredError, optimizer).check_numerics(explains);
         let (x, y) = (tensor(&[1.0, 5.0], &[2, 1]), tensor(&[0.0, 0.0], &[2, 1]));
         let outcome = trainer.train_step(&x, &y);
         assert_eq!(outcome.is_err(), explains);
-        let named = trainer.model().named();
+        let named = trainer.model().named_variables();
         let value = |name: &str| {
             let found = named.iter().find(|(known, _)| known.ends_with(name)).unwrap();
             found.1.value().to_vec::<f32>().unwrap()[0]
         };
         (value("moving_mean"), value("moving_variance"))
     };
-    // The step itself, as far as it got, moves the averages half of the way from 0 and 1 to the batch's 3 and 4, or not at
-    // all. Making it again does not.
+    // The failed step moves the averages halfway from 0 and 1 to the batch's 3 and 4, or not at all. Running it again does not.
     assert_eq!(fails(false), (1.5, 2.5));
     assert!([(0.0, 1.0), (1.5, 2.5)].contains(&fails(true)));
 }

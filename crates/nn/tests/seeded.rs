@@ -1,4 +1,4 @@
-//! First values repeat. In a process of its own: whoever draws at the same time would draw in between.
+//! Initial values are reproducible. In a separate process: other tests would draw from the same generator.
 
 use taut_core::DType;
 use taut_core::ops::random::set_seed;
@@ -6,7 +6,7 @@ use taut_memory::testing::ledger_check;
 use taut_nn::initializers::Initializer;
 
 #[test]
-fn a_seed_makes_first_values_repeat() {
+fn a_seed_makes_initial_values_reproducible() {
     let _ledger = ledger_check();
     let twice = [0, 1].map(|_| {
         set_seed(17);

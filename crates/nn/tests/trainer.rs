@@ -1,4 +1,4 @@
-//! The loop that trains: what it computes, what it needs, and how it fails.
+//! The training loop: results, memory and failures.
 
 mod common;
 
@@ -17,9 +17,9 @@ use taut_nn::losses::{Loss, MeanSquaredError, SparseCategoricalCrossentropy};
 use taut_nn::metrics::MeanAbsoluteError;
 use taut_nn::optimizers::{Adam, Optimizer};
 use taut_nn::train::{Callback, EarlyStopping, Epoch, Flow, ReduceRate, SaveBest};
-use taut_nn::{Checkpoint, Layer, Mode, Names, Trainer};
+use taut_nn::{Checkpoint, Layer, Mode, NamedVariables, Trainer};
 
-/// The same by hand: the weight, the mean loss and the mean absolute error of each epoch.
+/// The expected weight, mean loss and mean absolute error of each epoch, computed with plain floats.
 fn by_hand(mut w: f64, rate: f64, epochs: usize) -> Vec<(f64, f64, f64)> {
     let mut out = Vec::new();
     for _ in 0..epochs {
@@ -37,7 +37,7 @@ fn by_hand(mut w: f64, rate: f64, epochs: usize) -> Vec<(f64, f64, f64)> {
 }
 
 #[test]
-fn epochs_are_what_they_are_by_hand() {
+fn epochs_match_a_computation_by_hand() {
     let _ledger = ledger_check();
     let mut trainer = line_trainer(0.0, 0.01).metric(MeanAbsoluteError::new().unwrap()).validate(&samples());
     let history = trainer.fit(&samples(), 3).unwrap().clone();
@@ -51,14 +51,14 @@ fn epochs_are_what_they_are_by_hand() {
         assert_eq!(names, ["loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error"]);
     }
     assert_eq!(history.epochs.iter().map(|epoch| epoch.number).collect::<Vec<_>>(), [1, 2, 3]);
-    // Epochs that are there already are not made again.
+    // Complete epochs are not run again.
     assert_eq!(trainer.fit(&samples(), 3).unwrap().epochs.len(), 3);
     let prediction = trainer.predict(&tensor(&[1.0], &[1, 1])).unwrap().to_vec::<f32>().unwrap();
     assert_eq!(prediction, [weight(&trainer)]);
 }
 
 #[test]
-fn data_without_an_end_is_cut_into_epochs() {
+fn infinite_data_is_split_into_epochs() {
     let _ledger = ledger_check();
     let mut straight = line_trainer(0.0, 0.001);
     straight.fit(&samples(), 2).unwrap();
@@ -66,19 +66,19 @@ fn data_without_an_end_is_cut_into_epochs() {
     let history = cut.fit(&samples().repeat(None), 3).unwrap();
     assert_eq!(history.epochs.iter().map(|epoch| epoch.steps).collect::<Vec<_>>(), [2, 2, 2]);
     assert_eq!(weight(&cut), weight(&straight));
-    // Data that ends begins again.
+    // Finite data starts again.
     let mut again = line_trainer(0.0, 0.001).steps_per_epoch(2);
     again.fit(&samples(), 3).unwrap();
     assert_eq!(weight(&again), weight(&straight));
 }
 
 #[test]
-fn the_op_that_made_a_nan_is_named_and_no_variable_has_it() {
+fn the_op_that_produced_a_nan_is_named_and_no_variable_changes() {
     let _ledger = ledger_check();
     let made = std::line!() + 1;
     let model = || Sequential::new().with(line(1.0)).with(Lambda::new(|x| log(sub(x, 3.0)?)));
     let trainer = |model: Sequential| {
-        let optimizer = Optimizer::new(sgd(0.1), &model.trainable()).unwrap();
+        let optimizer = Optimizer::new(sgd(0.1), &model.trainable_variables()).unwrap();
         Trainer::new(model, MeanSquaredError, optimizer)
     };
     let mut broken = trainer(model());
@@ -92,33 +92,33 @@ fn the_op_that_made_a_nan_is_named_and_no_variable_has_it() {
 }
 
 #[test]
-fn so_is_the_op_whose_gradient_made_it() {
+fn the_op_whose_gradient_produced_a_nan_is_named() {
     let _ledger = ledger_check();
-    // The root of zero is fine, its slope is not.
+    // The root of zero is finite, its derivative is not.
     let model = Sequential::new().with(line(2.0)).with(Lambda::new(|x| sqrt(square(x)?)));
-    let optimizer = Optimizer::new(sgd(0.1), &model.trainable()).unwrap();
+    let optimizer = Optimizer::new(sgd(0.1), &model.trainable_variables()).unwrap();
     let mut trainer = Trainer::new(model, MeanSquaredError, optimizer);
     let x = tensor(&[0.0, 1.0], &[2, 1]);
     let data = Dataset::from_tensor_slices((x.clone(), x)).unwrap().batch(2).unwrap();
     let error = trainer.fit(&data, 1).unwrap_err();
     assert_eq!((error.kind(), error.gradient_of()), (ErrorKind::Numeric, Some("sqrt")), "{error}");
     assert_eq!(weight(&trainer), 2.0);
-    // Who does not look finds it in the weights.
-    let mut careless = trainer.check_numerics(false);
-    careless.fit(&data, 1).unwrap();
-    assert!(weight(&careless).is_nan());
+    // Without the check, the NaN reaches the weights.
+    let mut unchecked = trainer.check_numerics(false);
+    unchecked.fit(&data, 1).unwrap();
+    assert!(weight(&unchecked).is_nan());
 }
 
 #[test]
-fn bad_data_is_refused_in_words() {
+fn bad_data_is_rejected_with_a_message() {
     let _ledger = ledger_check();
     let nothing = Dataset::from_tensor_slices((tensor(&[], &[0, 1]), tensor(&[], &[0, 1]))).unwrap();
     let error = line_trainer(1.0, 0.1).fit(&nothing.batch(2).unwrap(), 1).unwrap_err();
-    assert!(error.message().contains("no elements"), "{error}");
+    assert!(error.message().contains("must have at least one element"), "{error}");
     assert!(error.location().unwrap().file().ends_with("tests/trainer.rs"));
 
     let model = Dense::new(3, 4).build().unwrap();
-    let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable_variables()).unwrap();
     let loss = SparseCategoricalCrossentropy::from_logits();
     let mut trainer = Trainer::new(model, loss, optimizer);
     let before = state(&trainer);
@@ -130,7 +130,7 @@ fn bad_data_is_refused_in_words() {
     assert_eq!(state(&trainer), before);
 
     let model = Sequential::new().with(Embedding::new(10, 4).build().unwrap()).with(Flatten::new());
-    let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable_variables()).unwrap();
     let mut trainer = Trainer::new(model, MeanSquaredError, optimizer);
     let x = Tensor::from_slice(&[1i64, 10], [2, 1]).unwrap();
     let y = tensor(&[0.0; 8], &[2, 4]);
@@ -139,19 +139,19 @@ fn bad_data_is_refused_in_words() {
     assert!(error.message().contains("10"), "{error}");
 }
 
-/// Scores that somebody chose.
+/// A metric with given scores.
 struct Scripted(Mutex<Vec<f64>>, Arc<Mutex<Vec<f32>>>);
 
 impl Callback for Scripted {
     fn epoch(&mut self, trainer: &Trainer, _: &Epoch) -> Result<Flow> {
         self.1.lock().unwrap().push(weight(trainer));
         let next = self.0.lock().unwrap().remove(0);
-        trainer.model().named()[1].1.assign(Tensor::scalar(next as f32)?)?;
+        trainer.model().named_variables()[1].1.assign(Tensor::scalar(next as f32)?)?;
         Ok(Flow::Continue)
     }
 }
 
-/// `y = w * x`, and a score that is set from outside, as its validation's loss.
+/// `y = w * x`, with validation losses that the test chooses.
 struct Judged(Variable, Variable);
 
 impl Layer for Judged {
@@ -160,7 +160,7 @@ impl Layer for Judged {
         if mode.is_training() { Ok(y) } else { add(mul(y, 0.0)?, sqrt(&self.1)?) }
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("w", &self.0);
         names.add("score", &self.1);
     }
@@ -170,7 +170,7 @@ fn judged(scores: &[f64]) -> (Trainer, Arc<Mutex<Vec<f32>>>) {
     let score =
         Variable::builder().trainable(false).build(Tensor::scalar(scores[0] as f32).unwrap()).unwrap();
     let model = Judged(Variable::new(Tensor::scalar(0.0f32).unwrap()).unwrap(), score);
-    let optimizer = Optimizer::new(sgd(0.01), &model.trainable()).unwrap();
+    let optimizer = Optimizer::new(sgd(0.01), &model.trainable_variables()).unwrap();
     let zeros = tensor(&[0.0; 2], &[2, 1]);
     let test = Dataset::from_tensor_slices((zeros.clone(), zeros)).unwrap().batch(2).unwrap();
     let weights = Arc::new(Mutex::new(Vec::new()));
@@ -179,7 +179,7 @@ fn judged(scores: &[f64]) -> (Trainer, Arc<Mutex<Vec<f32>>>) {
 }
 
 #[test]
-fn training_stops_when_nothing_gets_better() {
+fn training_stops_without_improvement() {
     let _ledger = ledger_check();
     let (trainer, weights) = judged(&[4.0, 2.0, 3.0, 2.5, 1.0]);
     let mut trainer = trainer.callback(EarlyStopping::lowest("val_loss").patience(2).restore_best());
@@ -192,13 +192,13 @@ fn training_stops_when_nothing_gets_better() {
 }
 
 #[test]
-fn the_rate_falls_and_the_best_is_saved() {
+fn the_rate_is_reduced_and_the_best_model_is_saved() {
     let _ledger = ledger_check();
     let folder = Folder::new("best");
     let path = folder.join("best.safetensors");
     let (trainer, weights) = judged(&[4.0, 2.0, 3.0, 3.0, 3.0, 3.0]);
     let mut trainer = trainer
-        .callback(ReduceRate::lowest("val_loss", 0.5).patience(2).least(0.004))
+        .callback(ReduceRate::lowest("val_loss", 0.5).patience(2).min_rate(0.004))
         .callback(SaveBest::lowest("val_loss", &path));
     trainer.fit(&samples(), 6).unwrap();
     assert!((trainer.optimizer().rate().unwrap() - 0.004).abs() < 1e-9);
@@ -220,10 +220,10 @@ impl Loss for Fourth {
 }
 
 #[test]
-fn a_loss_of_ones_own_and_steps_without_fit() {
+fn a_custom_loss_and_steps_without_fit() {
     let _ledger = ledger_check();
     let model = line(0.0);
-    let optimizer = Optimizer::new(sgd(0.001), &model.trainable()).unwrap();
+    let optimizer = Optimizer::new(sgd(0.001), &model.trainable_variables()).unwrap();
     let trainer = Trainer::new(model, Fourth, optimizer);
     let (x, y) = (tensor(&[1.0], &[1, 1]), tensor(&[2.0], &[1, 1]));
     assert_eq!(trainer.train_step(&x, &y).unwrap(), 16.0);

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The most bytes that all sizes and alignments may add up to: sums of a few offsets then stay far from overflow.
+pub(crate) const MAX_TOTAL_BYTES: usize = usize::MAX / 8;
+
 /// A buffer to pack: its size, and its live range `[start, end)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LiveBuffer {
@@ -123,8 +126,7 @@ impl fmt::Display for PackError {
                 write!(f, "buffer {buffer}: alignment must be >= 1, got 0")
             }
             PackError::TooLarge => {
-                let most = crate::problem::MAX_TOTAL_BYTES;
-                write!(f, "the sum of all sizes and alignments must be <= {most} bytes")
+                write!(f, "the sum of all sizes and alignments must be <= {MAX_TOTAL_BYTES} bytes")
             }
         }
     }

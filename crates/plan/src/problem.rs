@@ -1,10 +1,7 @@
 //! Checks the buffers to pack, and splits them into the connected components of their interval graph.
 
-use crate::packing::{LiveBuffer, PackError};
+use crate::packing::{LiveBuffer, MAX_TOTAL_BYTES, PackError};
 use std::collections::BTreeMap;
-
-/// The most bytes that all sizes and alignments may add up to: sums of a few offsets then stay far from overflow.
-pub const MAX_TOTAL_BYTES: usize = usize::MAX / 8;
 
 /// A buffer of at least one byte: its live range `[start, end)` and its size.
 #[derive(Debug, Clone, Copy)]

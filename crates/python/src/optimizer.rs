@@ -14,7 +14,7 @@ use std::fmt;
 use taut::optimizers::{
     self, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, RmsProp, Sgd,
 };
-use taut::schedules::{Rate, Schedule};
+use taut::schedules::{LearningRate, Schedule};
 
 /// An optimizer of a list of variables.
 #[pyclass(frozen, weakref, module = "taut")]
@@ -40,7 +40,7 @@ impl Schedule for PySchedule {
 }
 
 /// A learning rate, and the Python function behind it if it is a schedule.
-fn rate(given: &Bound<'_, PyAny>) -> PyResult<(Rate, Option<PyFunctionRef>)> {
+fn rate(given: &Bound<'_, PyAny>) -> PyResult<(LearningRate, Option<PyFunctionRef>)> {
     if given.is_callable() {
         let function = PyFunctionRef::new(given.clone().unbind());
         return Ok((PySchedule(function.clone()).into(), Some(function)));
@@ -179,7 +179,7 @@ impl Optimizer {
 
     /// The optimizer's variables, by name.
     fn named<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-        self.0.named().into_iter().map(|(name, variable)| Ok((name, wrap_variable(py, variable)?))).collect()
+        self.0.named_variables().into_iter().map(|(name, variable)| Ok((name, wrap_variable(py, variable)?))).collect()
     }
 
     /// The number of updates so far.

@@ -423,12 +423,12 @@ fn a_scan_saves_what_its_gradient_needs() {
 }
 
 /// The bodies of the loops and branches of a graph, nested ones included.
-fn bodies(graph: &Graph) -> Vec<(String, Graph)> {
+fn subgraphs_of(graph: &Graph) -> Vec<(String, Graph)> {
     let mut found = Vec::new();
     for node in &graph.nodes {
         for (name, body) in node.op.subgraphs().map_or_else(Vec::new, |held| held.graphs()) {
             found.push((format!("{} {name}", node.op.name()), body.clone()));
-            found.extend(bodies(body));
+            found.extend(subgraphs_of(body));
         }
     }
     found
@@ -453,7 +453,7 @@ fn loop_invariants_are_computed_once() {
     });
     let graph = f.graph((&x, &w)).unwrap();
     assert_eq!((count(&graph, "tanh"), count(&graph, "sin")), (1, 0), "{graph}");
-    let inside = bodies(&graph);
+    let inside = subgraphs_of(&graph);
     assert_eq!(inside.len(), 2, "{graph}");
     assert_eq!((count(&inside[0].1, "tanh"), count(&inside[0].1, "sin")), (0, 1), "{graph}");
     assert_eq!((count(&inside[1].1, "tanh"), count(&inside[1].1, "sin")), (0, 0), "{graph}");

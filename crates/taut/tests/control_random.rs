@@ -6,7 +6,7 @@ mod program;
 #[path = "control_random/run.rs"]
 mod run;
 
-use program::{Block, Generator, KINDS, Kind, Wishes};
+use program::{Block, Generator, KINDS, ValueKind, Wishes};
 use run::{Budget, How, evaluate};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ impl Case {
 }
 
 fn tensors(values: &[Vec<f64>]) -> Vec<Tensor> {
-    let one = |(kind, values): (&Kind, &Vec<f64>)| match kind {
-        Kind::Count => Tensor::scalar((values[0] * 4.0) as i64).unwrap(),
+    let one = |(kind, values): (&ValueKind, &Vec<f64>)| match kind {
+        ValueKind::Count => Tensor::scalar((values[0] * 4.0) as i64).unwrap(),
         kind => Tensor::from_slice(values, kind.shape()).unwrap(),
     };
     KINDS.iter().zip(values).map(one).collect()
@@ -215,22 +215,22 @@ fn gradients_match_finite_differences() {
 
 /// A direction in the space of the float inputs.
 fn direction(generator: &mut Generator) -> Vec<Vec<f64>> {
-    let one = |kind: &Kind| match kind {
-        Kind::Count => vec![0.0],
+    let one = |kind: &ValueKind| match kind {
+        ValueKind::Count => vec![0.0],
         kind => (0..kind.len()).map(|_| generator.float()).collect(),
     };
     KINDS.iter().map(one).collect()
 }
 
 fn along(gradients: &[Vec<f64>], direction: &[Vec<f64>]) -> f64 {
-    let floats = KINDS.iter().zip(direction).filter(|(kind, _)| **kind != Kind::Count).map(|(_, d)| d);
+    let floats = KINDS.iter().zip(direction).filter(|(kind, _)| **kind != ValueKind::Count).map(|(_, d)| d);
     gradients.iter().zip(floats).map(|(g, d)| g.iter().zip(d).map(|(g, d)| g * d).sum::<f64>()).sum()
 }
 
 /// The Hessian-vector product: the gradients of the first gradients times this direction, summed.
 fn second(inputs: &[Tensor], direction: &[Vec<f64>], run: Run<'_>) -> Result<Vec<Tensor>> {
     let sources = floats(inputs);
-    let floats = KINDS.iter().zip(direction).filter(|(kind, _)| **kind != Kind::Count).map(|(_, d)| d);
+    let floats = KINDS.iter().zip(direction).filter(|(kind, _)| **kind != ValueKind::Count).map(|(_, d)| d);
     let outer = GradientTape::new();
     outer.watch(&sources);
     let inner = GradientTape::new();

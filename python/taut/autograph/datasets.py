@@ -49,7 +49,7 @@ class _Iterators:
         """The next element, which has these types and shapes, and the token."""
         specs = nest.flatten(spec)
 
-        def give(inputs: list) -> list[bytes]:
+        def next_element(inputs: list) -> list[bytes]:
             parts = nest.flatten(next(self._running[int(inputs[0])]))
             for part, wanted in zip(parts, specs):
                 if not wanted.is_compatible_with(part):
@@ -60,7 +60,7 @@ class _Iterators:
             return [*(np.asarray(part).tobytes() for part in parts), np.int64(inputs[0]).tobytes()]
 
         kinds = [(one.dtype, list(one.shape)) for one in specs]
-        *parts, token = _native.host_callback("dataset", give, [token], [*kinds, *_TOKEN], True)
+        *parts, token = _native.host_callback("dataset", next_element, [token], [*kinds, *_TOKEN], True)
         return nest.pack_sequence_as(spec, parts), token
 
 

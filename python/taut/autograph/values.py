@@ -15,7 +15,7 @@ Array = _native.Array
 _PLAIN = (str, bytes, type(None))
 
 
-class Slot(NamedTuple):
+class CarriedSlot(NamedTuple):
     """A leaf of a variable that control flow carries as a tensor."""
 
     dtype: Any
@@ -26,7 +26,7 @@ class Slot(NamedTuple):
 
 
 # Per variable, its leaves: a slot, or None for a leaf that stays a Python value. An empty list: the variable is left out.
-Plan = list[list["Slot | None"]]
+Plan = list[list["CarriedSlot | None"]]
 
 
 class TypesDifferError(TypeError):
@@ -123,19 +123,19 @@ def leaves(value: Any) -> list:
     return nest.flatten(value)
 
 
-def slot(value: Any) -> Slot | None:
+def slot(value: Any) -> CarriedSlot | None:
     """The slot of a value; None if it is neither a tensor nor a number."""
     if is_array(value):
-        return Slot(value.dtype, (len(value), *value.element_shape)) if value.knows_shape() else None
+        return CarriedSlot(value.dtype, (len(value), *value.element_shape)) if value.knows_shape() else None
     if is_number(value):
         value = _native.as_tensor(value)
     if isinstance(value, (Array, np.ndarray, np.generic)):
         made = value if isinstance(value, Array) else _native.as_tensor(value)
-        return Slot(made.dtype, tuple(made.shape))
+        return CarriedSlot(made.dtype, tuple(made.shape))
     return None
 
 
-def fits(value: Any, wanted: Slot | None) -> bool:
+def fits(value: Any, wanted: CarriedSlot | None) -> bool:
     """Whether a value can be carried in a slot."""
     if wanted is None:
         return not isinstance(value, Array)
@@ -171,7 +171,7 @@ def handed(values: Sequence, plan: Plan) -> list | None:
     return made
 
 
-def _as(value: Any, wanted: Slot) -> Any:
+def _as(value: Any, wanted: CarriedSlot) -> Any:
     if is_unset(value):
         return raw.zeros(list(wanted.shape), wanted.dtype)
     if is_array(value):
@@ -223,7 +223,7 @@ def described(value: Any) -> str:
     return text if len(text) <= 40 else f"a {type(value).__name__}"
 
 
-def met(one: Any, other: Any) -> Slot | None:
+def met(one: Any, other: Any) -> CarriedSlot | None:
     """The slot in which two values join; raises ValueError if there is none."""
     first, second = slot(one), slot(other)
     if is_array(one) and is_array(other):

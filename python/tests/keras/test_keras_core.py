@@ -227,12 +227,12 @@ def test_scatter_adds_what_meets():
 
 def test_custom_gradients():
     @ops.custom_gradient
-    def doubled(x):
+    def double(x):
         return x * 2.0, lambda upstream: upstream * 7.0
 
     x = keras.Variable(3.0)
     with tf.GradientTape() as tape:
-        y = doubled(x)
+        y = double(x)
     assert float(y) == 6.0
     assert float(tape.gradient(y, x)) == 7.0
 

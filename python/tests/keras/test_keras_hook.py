@@ -92,10 +92,10 @@ def test_sequential_takes_functions():
 
 def test_sequential_takes_functions_with_their_own_gradient():
     @taut.custom_gradient
-    def doubled(x):
+    def double(x):
         return x * 2.0, lambda dy: dy * 10.0
 
-    model = taut.keras.Sequential([doubled])
+    model = taut.keras.Sequential([double])
     x = taut.constant([[1.0, 2.0]])
     with taut.GradientTape() as tape:
         tape.watch(x)

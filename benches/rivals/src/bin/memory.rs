@@ -1,5 +1,5 @@
-//! The most that a step takes on top of what was there before it, counted by the process's allocator. A program of its
-//! own, so that counting slows nobody down in `time`.
+//! The peak of a step beyond what was allocated before it, counted by the process's allocator. A separate program, so that
+//! counting does not slow down `time`.
 
 use peak_alloc::PeakAlloc;
 use rivals::{ENGINES, Outcome, wanted};
@@ -12,7 +12,7 @@ fn main() -> Outcome {
         let mut steps = workload.steps()?;
         let mut peaks = Vec::new();
         for step in &mut steps {
-            // What Taut keeps for later counts as taken by whoever caused it: it starts with nothing.
+            // Taut's pool is emptied first, so that the step that allocates a block is charged for it.
             taut::memory::trim();
             let before = HEAP.current_usage();
             HEAP.reset_peak_usage();

@@ -64,8 +64,8 @@ pub(super) fn slots(tasks: usize, work: usize) -> usize {
     if work < SERIAL { 1 } else { pool::threads().min(tasks).max(1) }
 }
 
-/// Calls `work(task, slot)` for every task, in parallel; a slot is `bytes` bytes of scratch that nobody else uses
-/// meanwhile. Which slot a task gets is left to chance.
+/// Calls `work(task, slot)` for every task, in parallel; a slot is `bytes` bytes of scratch that no other task
+/// uses at the same time. Which slot a task gets is not deterministic.
 pub(super) fn with_slots(
     scratch: &mut [u8],
     bytes: usize,

@@ -1,7 +1,7 @@
 //! Reading by index.
 
 use super::runs::{Runs, copy_run};
-use super::{BadIndex, CHUNK, Indices, Places, TILE};
+use super::{BadIndex, CHUNK, IndexTuples, Indices, TILE};
 use crate::{Element, View, ViewMut, dispatch, pool};
 
 /// Copies rows of `row` elements from `tail` displaced by each of `offsets`.
@@ -22,7 +22,7 @@ fn copy_rows<T: Element>(data: &[T], tail: &Runs, offsets: &[isize], row: usize,
     }
 }
 
-/// Elements per thread when rows of this length must stay whole.
+/// Elements per thread when rows of this length must not be split.
 #[inline]
 pub(crate) fn row_chunk(row: usize) -> usize {
     (CHUNK / row).max(1) * row
@@ -93,7 +93,7 @@ pub fn gather_nd(
     let per_batch: usize = indices.shape()[batch_dims..last].iter().product();
     let row: usize = shape[end..].iter().product();
     assert_eq!(indices.shape()[..batch_dims], shape[..batch_dims], "batch dimensions differ");
-    let places = Places::tuples(indices);
+    let places = IndexTuples::tuples(indices);
     assert_eq!(out.len(), places.count() * row, "gather_nd's output shape");
     places.check(&shape[batch_dims..end], batch_dims)?;
     if out.is_empty() {
@@ -169,7 +169,7 @@ pub fn take_along_axis(
     Ok(())
 }
 
-/// For each element of `shape`, where `x` lies at the same coordinates with the one on `axis` at zero.
+/// For each element of `shape`, the offset in `x` of the same coordinates with the one on `axis` at zero.
 fn along(x: &View<'_>, shape: &[usize], axis: usize) -> Runs {
     let dims = shape.iter().zip(x.strides()).enumerate();
     Runs::new(x.offset(), dims.map(|(d, (&len, &stride))| (len, if d == axis { 0 } else { stride })))

@@ -1,7 +1,7 @@
-//! Rows that share a number: found by sorting the numbers, not by making an array of all there could be.
+//! Groups of rows with equal ids, found by sorting the ids, without an array of all possible ids.
 //!
-//! Unlike elsewhere in this module, a number that names no row is passed over and not refused, but for [`group`], which looks at all
-//! of them: so nothing that comes after it can fail half-way.
+//! Unlike elsewhere in this module, an id out of range is skipped, not an error. Only [`group`] checks all ids, so the functions that run
+//! after it cannot fail after they have written a part.
 
 use super::arith::Arith;
 use super::gather::row_chunk;
@@ -11,13 +11,13 @@ use super::{BadIndex, CHUNK, Indices, TILE};
 use crate::{View, ViewMut, dispatch, pool};
 use std::ops::Range;
 
-/// Bytes of scratch that [`group`] needs for so many ids.
+/// Bytes of scratch that [`group`] needs for `ids` ids.
 pub const fn group_scratch(ids: usize) -> usize {
     8 * ids
 }
 
-/// Sorts ids, all of which must be in `0..limit`. `order` gets their positions so that equal ids are neighbours, in the order in which they
-/// came; `starts` where in `order` each group of equal ids begins, and the number of ids beyond the last group. Returns how many groups there are.
+/// Sorts ids, all of which must be in `0..limit`. `order` gets their positions in stable sorted order, so that equal ids are neighbours;
+/// `starts` the start of each group of equal ids in `order`, and the number of ids after the last group. Returns the number of groups.
 /// Both are `int32`.
 pub fn group(
     ids: View<'_>,
@@ -55,14 +55,14 @@ pub fn group(
     Ok(groups)
 }
 
-/// What [`group`] found.
+/// The result of [`group`].
 #[derive(Clone, Copy, Debug)]
 pub struct Groups<'a> {
     /// The ids.
     pub ids: View<'a>,
     /// Their positions, sorted by id.
     pub order: View<'a>,
-    /// Where groups begin.
+    /// The starts of the groups.
     pub starts: View<'a>,
 }
 
@@ -74,8 +74,8 @@ fn members(starts: &[i32], total: usize, group: usize) -> Range<usize> {
     at(group).min(end)..end
 }
 
-/// The sum of the rows of each group from number `first` on, in the order in which they came, and its id; where there is no such group, zeros and
-/// -1. Sums of halves are kept in single precision until the last rounding. Order and starts are contiguous.
+/// The sum of the rows of each group from number `first` on, in their order, and its id; zeros and -1 after the last group.
+/// Half-precision sums are accumulated in single precision. Order and starts are contiguous.
 pub fn group_sum(
     rows: View<'_>,
     groups: &Groups<'_>,
@@ -141,7 +141,7 @@ fn add_rows<T: Arith>(
     }
 }
 
-/// The rows of `x` that the ids name, and zeros for those that name none.
+/// Gathers the rows of `x` with these ids; zeros for ids out of range.
 pub fn take_rows(x: View<'_>, ids: View<'_>, mut out: ViewMut<'_>) {
     let rows = x.shape()[0];
     let row: usize = x.shape()[1..].iter().product();
@@ -170,7 +170,7 @@ pub fn take_rows(x: View<'_>, ids: View<'_>, mut out: ViewMut<'_>) {
     });
 }
 
-/// Writes rows over those of `out` that the ids name, and nowhere those whose id names none. Of several for one row, the last stays.
+/// Scatters rows to the rows of `out` with these ids; rows whose ids are out of range are dropped. Of several rows for one id, the last is kept.
 pub fn put_rows(mut out: ViewMut<'_>, ids: View<'_>, rows: View<'_>) {
     let row: usize = out.shape()[1..].iter().product();
     let count = ids.len();

@@ -11,7 +11,7 @@ fn grouped(ids: &Array, limit: usize) -> (Array, Array, usize) {
     (order, starts, groups)
 }
 
-/// Lists of ids with every kind of repetition, longer than what is read at a time.
+/// Lists of ids with different repetitions, longer than a tile.
 fn lists() -> Vec<Vec<f64>> {
     let many = (0..300).map(|i| f64::from(i * 7 % 41)).collect();
     vec![vec![], vec![3.0], vec![5.0; 4], vec![4.0, 0.0, 4.0, 2.0, 0.0, 4.0], many]
@@ -36,7 +36,7 @@ fn groups_are_the_distinct_ids_in_order() {
 }
 
 #[test]
-fn ids_outside_are_refused_by_value_and_place() {
+fn ids_out_of_range_are_rejected_with_value_and_position() {
     for (value, limit) in [(-1.0, 9), (9.0, 9), (0.0, 0)] {
         let ids = Array::new(DType::I64, &[1], &[value]);
         let (mut order, mut starts) = (Array::zeros(DType::I32, &[1]), Array::zeros(DType::I32, &[1]));
@@ -82,7 +82,7 @@ fn sums_follow_the_definition_for_all_types_and_layouts() {
 }
 
 #[test]
-fn rows_are_taken_and_put_where_ids_say_and_nowhere_else() {
+fn take_rows_and_put_rows_touch_only_the_named_rows() {
     let ids = [3.0, -1.0, 0.0, 5.0, 3.0];
     for dtype in DType::ALL {
         for layout in LAYOUTS {
@@ -110,7 +110,7 @@ fn rows_are_taken_and_put_where_ids_say_and_nowhere_else() {
 }
 
 #[test]
-fn many_rows_are_put_by_several_threads_as_by_one() {
+fn put_rows_with_several_threads_equals_one_thread() {
     let (rows, row, count) = (1000, 64, 700);
     let ids: Vec<f64> = (0..count).map(|i| (i * 37 % rows) as f64).collect();
     let list = Array::new(DType::I64, &[count], &ids);

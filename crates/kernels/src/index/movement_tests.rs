@@ -268,7 +268,7 @@ fn eye_and_diagonal() {
 }
 
 #[test]
-fn one_hot_marks_and_leaves_strangers_off() {
+fn one_hot_leaves_indices_out_of_range_off() {
     let picks = [1.0, -1.0, 3.0, 0.0, 2.0, 1.0];
     let (on, off) = (5i16.to_le_bytes(), (-2i16).to_le_bytes());
     for layout in LAYOUTS {

@@ -4,7 +4,7 @@ use super::gather::row_chunk;
 use super::runs::{Small, copy_run};
 use crate::{Element, View, ViewMut, dispatch, pool};
 
-/// What surrounds a padded tensor.
+/// The values around a padded tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pad<'a> {
     /// One value, given by the bytes of an element.
@@ -17,7 +17,7 @@ pub enum Pad<'a> {
     Wrap,
 }
 
-/// One dimension on its way from input to output.
+/// The mapping of one dimension from output to input.
 #[derive(Clone, Copy, Default)]
 struct Axis {
     len: usize,
@@ -68,7 +68,10 @@ pub fn pad(x: View<'_>, before: &[usize], mode: Pad<'_>, mut out: ViewMut<'_>) {
     if out.is_empty() {
         return;
     }
-    assert!(matches!(mode, Pad::Constant(_)) || !x.is_empty(), "nothing to mirror");
+    assert!(
+        matches!(mode, Pad::Constant(_)) || !x.is_empty(),
+        "an empty tensor cannot be mirrored or wrapped"
+    );
     let mut axes = Small::<Axis>::new();
     for (d, &total) in out.shape().iter().enumerate() {
         let axis = Axis { len: x.shape()[d], stride: x.strides()[d], before: before[d], total };
@@ -87,8 +90,7 @@ pub fn pad(x: View<'_>, before: &[usize], mode: Pad<'_>, mut out: ViewMut<'_>) {
     dispatch!(x.dtype(), T in sizes => padded::<T>(x, &axes, mode, out.slice()));
 }
 
-/// Moves every element of `x` by `shifts[d]` places along dimension `d`; what leaves at one end comes in at the
-/// other.
+/// Shifts the elements of `x` circularly by `shifts[d]` along dimension `d`.
 pub fn roll(x: View<'_>, shifts: &[isize], out: ViewMut<'_>) {
     assert_eq!(x.shape(), out.shape(), "roll keeps the shape");
     let mut before = Small::<usize>::new();

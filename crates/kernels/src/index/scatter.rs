@@ -3,21 +3,21 @@
 use super::arith::Arith;
 use super::gather::row_chunk;
 use super::runs::{Runs, Small};
-use super::{BadIndex, CHUNK, Indices, Places, TILE};
+use super::{BadIndex, CHUNK, IndexTuples, Indices, TILE};
 use crate::{Element, View, ViewMut, dispatch, pool};
 
-/// How an update meets the value that is already there.
+/// How an update is combined with the existing value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scatter {
-    /// Replaces it; of several updates of one place, the last stays.
+    /// Replaces it; of several updates of one element, the last is kept.
     Update,
     /// Adds to it.
     Add,
     /// Subtracts from it.
     Sub,
-    /// Keeps the larger; NaN stays.
+    /// Keeps the larger; NaN propagates.
     Max,
-    /// Keeps the smaller; NaN stays.
+    /// Keeps the smaller; NaN propagates.
     Min,
     /// Multiplies it.
     Mul,
@@ -90,14 +90,14 @@ impl<'a, T: Element> Updates<'a, T> {
     }
 }
 
-/// How many threads may share an output. Each reads all the places, so more of them cost more than they bring.
+/// The most threads per output. Each reads all index tuples, so more of them are slower.
 pub(super) const SHARES: usize = 8;
 
 /// Applies row `i` of the updates to the row of `out` that place `i` names, in order, for every `i`. `strides` turn
 /// coordinates into row numbers.
 pub(super) fn scatter_rows<A: Send + Copy, T: Element>(
     out: &mut [A],
-    places: &Places<'_>,
+    places: &IndexTuples<'_>,
     strides: &[isize],
     updates: &Updates<'_, T>,
     combine: impl Fn(A, T) -> A + Sync,
@@ -132,7 +132,7 @@ pub fn scatter_nd(
 ) -> Result<(), BadIndex> {
     let shape = out.shape();
     let k = *indices.shape().last().expect("indices have a last dimension");
-    let places = Places::tuples(indices);
+    let places = IndexTuples::tuples(indices);
     let row: usize = shape[k..].iter().product();
     assert_eq!(updates.len(), places.count() * row, "updates of another shape");
     assert_eq!(updates.dtype(), out.dtype(), "updates of another type");

@@ -1,4 +1,4 @@
-//! From values to indices: where they are not zero, and how often each occurs.
+//! From values to indices: the positions of nonzero elements, and counts of integers.
 
 use super::arith::Arith;
 use super::runs::{Runs, Small};
@@ -60,7 +60,7 @@ pub fn nonzero(x: View<'_>, mut out: ViewMut<'_>) {
 
 /// Counts how often each integer occurs: `out[v]` becomes the number of elements equal to `v`, or the sum of their
 /// `weights` (of `out`'s type, a view of `x`'s shape). Values from `out`'s length on are left out if `drop_large`,
-/// otherwise refused; negative ones always are.
+/// otherwise an error; negative ones always are.
 pub fn bincount(
     x: View<'_>,
     weights: Option<View<'_>>,

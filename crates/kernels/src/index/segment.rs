@@ -2,7 +2,7 @@
 
 use super::arith::Arith;
 use super::scatter::{Updates, scatter_rows};
-use super::{BadIndex, Indices, Places, TILE};
+use super::{BadIndex, IndexTuples, Indices, TILE};
 use crate::{DType, Element, View, ViewMut, dispatch};
 use std::fmt;
 
@@ -15,9 +15,9 @@ pub enum Segment {
     Mean,
     /// Their product.
     Prod,
-    /// The largest; NaN stays.
+    /// The largest; NaN propagates.
     Max,
-    /// The smallest; NaN stays.
+    /// The smallest; NaN propagates.
     Min,
 }
 
@@ -26,12 +26,12 @@ pub enum Segment {
 pub enum Empty {
     /// Zero.
     Zero,
-    /// What changes nothing: 0 for sums and means, 1 for products, and for the largest (smallest) the lowest
+    /// The identity: 0 for sums and means, 1 for products, and for the largest (smallest) the lowest
     /// (highest) finite value of the type.
     Identity,
 }
 
-/// Why segment ids were refused.
+/// Why segment ids were rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentError {
     /// An id names no segment.
@@ -54,7 +54,7 @@ impl fmt::Display for SegmentError {
         match self {
             SegmentError::BadIndex(bad) => bad.fmt(f),
             SegmentError::NotSorted { position } => {
-                write!(f, "segment ids must not decrease, but number {position} is below the one before")
+                write!(f, "segment ids must not decrease, got a smaller one at position {position}")
             }
         }
     }
@@ -85,7 +85,7 @@ pub fn segment(
     assert!(x.shape().starts_with(ids.shape()), "ids do not match the rows");
     assert!(x.dtype() == out.dtype(), "an output of another type");
     let indices = Indices::new(ids);
-    // First the order: a caller who took the number of segments from the last id has no other sign of it.
+    // The order is checked first: a caller that took the number of segments from the last id gets the right error then.
     if sorted {
         check_sorted(&indices)?;
     }
@@ -105,7 +105,7 @@ pub fn segment(
             counts[id as usize] += 1;
         }
     }
-    let places = Places::scalars(ids);
+    let places = IndexTuples::scalars(ids);
     dispatch!(x.dtype(), T in numbers => {
         type Wide = <T as Arith>::Wide;
         let updates = Updates::<T>::new(x, row);
@@ -148,7 +148,7 @@ fn check_sorted(indices: &Indices<'_>) -> Result<(), SegmentError> {
 /// Starts every segment at its identity and folds the rows in.
 fn reduce<T: Element, A: Arith>(
     code: Segment,
-    places: &Places<'_>,
+    places: &IndexTuples<'_>,
     updates: &Updates<'_, T>,
     out: &mut [A],
     widen: impl Fn(T) -> A + Sync,
@@ -173,7 +173,7 @@ fn reduce<T: Element, A: Arith>(
 
 /// Largest or smallest: two passes, so that infinities need no identity: every segment starts at one of its own rows.
 fn fold_extreme<T: Element, A: Arith>(
-    places: &Places<'_>,
+    places: &IndexTuples<'_>,
     updates: &Updates<'_, T>,
     out: &mut [A],
     widen: &(impl Fn(T) -> A + Sync),

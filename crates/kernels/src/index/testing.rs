@@ -70,7 +70,7 @@ impl Array {
         array
     }
 
-    /// The same elements as another shape would see them, broadcast from size-one dimensions.
+    /// The same elements broadcast to another shape.
     pub(crate) fn broadcast(mut self, shape: &[usize]) -> Array {
         for (d, &len) in shape.iter().enumerate() {
             if self.shape[d] != len {
@@ -152,7 +152,7 @@ pub(crate) fn scrambled(count: usize, below: u64) -> Vec<f64> {
     (0..count).map(|_| next() as f64).collect()
 }
 
-/// Scratch of this many bytes, aligned like the kernels ask for.
+/// Scratch of this many bytes, aligned as the kernels require.
 pub(crate) fn scratch(bytes: usize) -> Vec<[u128; 4]> {
     vec![[0x5a; 4]; bytes.div_ceil(64)]
 }

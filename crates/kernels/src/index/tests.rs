@@ -95,7 +95,7 @@ fn bad_indices_are_named_and_nothing_is_written() {
     let indices = Array::new(DType::I32, &[2], &[2.0, 3.0]);
     let error = gather(x.view(), indices.view(), 1, 0, out.out()).unwrap_err();
     assert_eq!(error, BadIndex { value: 3, limit: 3, position: 1, axis: 1 });
-    assert_eq!(error.to_string(), "index 3 (number 1) is outside axis 1 of length 3");
+    assert_eq!(error.to_string(), "indices of axis 1 must be in [0, 3), got 3 at position 1");
     assert_eq!(out.values(), [7.0; 4]);
 
     let indices = Array::new(DType::I8, &[2], &[0.0, -1.0]);
@@ -119,7 +119,7 @@ fn bad_indices_are_named_and_nothing_is_written() {
 }
 
 #[test]
-fn nothing_gathered_from_nothing() {
+fn empty_indices_gather_nothing_from_an_empty_tensor() {
     let x = Array::zeros(DType::F32, &[0, 3]);
     let indices = Array::zeros(DType::I32, &[0]);
     let mut out = Array::zeros(DType::F32, &[0, 3]);
@@ -326,7 +326,7 @@ fn segments_reduce_their_rows() {
 }
 
 #[test]
-fn segments_without_rows_take_the_asked_value() {
+fn empty_segments_have_the_requested_value() {
     let x = Array::new(DType::F32, &[1], &[5.0]);
     let ids = Array::new(DType::I32, &[1], &[1.0]);
     let run = |code| run_segment(code, &x, &ids, true, Empty::Identity, 2).unwrap().values()[0];

@@ -62,14 +62,14 @@ fn qr_of<T: Real>(a: View<'_>, full: bool, mut q: ViewMut<'_>, mut r: ViewMut<'_
             fill(to_r.as_mut(), T::from_f64(f64::NAN));
             continue;
         }
-        let power = tame(work.as_mut());
+        let power = scale_to_unit(work.as_mut());
         qr_factor::qr_in_place(work.as_mut(), coefficients.as_mut(), Par::Seq, stack, Spec::default());
         for i in 0..columns {
             for j in 0..n {
                 to_r[(i, j)] = if i <= j { work[(i, j)] } else { T::from_f64(0.0) };
             }
         }
-        untame(&mut r[batch * columns * n..][..columns * n], power);
+        unscale(&mut r[batch * columns * n..][..columns * n], power);
         fill_identity(basis.as_mut());
         householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
             work.as_ref().subcols(0, rank),
@@ -123,10 +123,10 @@ fn svd_need<T: Real>(m: usize, n: usize, vectors: SvdVectors) -> StackReq {
     ])
 }
 
-/// Singular values `s` in descending order and, if asked for, `u` and `vh` with `a = u diag(s) vh`.
+/// Singular values `s` in descending order and, if requested, `u` and `vh` with `a = u diag(s) vh`.
 ///
 /// For `a` of `[..., m, n]` and `k = min(m, n)`: `s` is `[..., k]`; thin, `u` is `[..., m, k]` and `vh` is `[..., k, n]`;
-/// full, they are `[..., m, m]` and `[..., n, n]`. The shapes say which. A matrix with NaN or infinity is an error.
+/// full, they are `[..., m, m]` and `[..., n, n]`. The shapes of the outputs select which. A matrix with NaN or infinity is an error.
 pub fn svd(
     a: View<'_>,
     s: ViewMut<'_>,
@@ -162,7 +162,7 @@ fn svd_of<T: Real>(
         if !input.load(batch, work.as_mut()) {
             return Err(LinalgError::NoConvergence { batch });
         }
-        let power = tame(work.as_mut());
+        let power = scale_to_unit(work.as_mut());
         let s = &mut s[batch * k..][..k];
         // A column-major v is a row-major vᵀ: the right vectors go where they belong. `faer` expects zeros in both
         // bases.
@@ -178,7 +178,7 @@ fn svd_of<T: Real>(
         let values = DiagMut::from_slice_mut(s);
         faer_svd::svd(work.as_ref(), values, u, v, Par::Seq, stack, Spec::default())
             .map_err(|_| LinalgError::NoConvergence { batch })?;
-        untame(s, power);
+        unscale(s, power);
         if let Some((u, _)) = &mut vectors {
             copy(basis.as_ref(), entry(u, batch, m, left));
         }
@@ -199,7 +199,7 @@ pub fn eigh_scratch(dtype: DType, n: usize, vectors: bool) -> usize {
     ])))
 }
 
-/// Eigenvalues of symmetric matrices in ascending order and, if asked for, the eigenvectors as the columns of
+/// Eigenvalues of symmetric matrices in ascending order and, if requested, the eigenvectors as the columns of
 /// `vectors`; only the lower triangle is read. A matrix with NaN or infinity is an error.
 pub fn eigh(
     a: View<'_>,
@@ -243,13 +243,13 @@ fn eigh_of<T: Real>(
         if !finite {
             return Err(LinalgError::NoConvergence { batch });
         }
-        let power = tame(work.as_mut());
+        let power = scale_to_unit(work.as_mut());
         let values = &mut values[batch * n..][..n];
         let to = DiagMut::from_slice_mut(values);
         let u = vectors.is_some().then(|| basis.as_mut());
         evd::self_adjoint_evd(work.as_ref(), to, u, Par::Seq, stack, Spec::default())
             .map_err(|_| LinalgError::NoConvergence { batch })?;
-        untame(values, power);
+        unscale(values, power);
         if let Some(vectors) = &mut vectors {
             copy(basis.as_ref(), entry(vectors, batch, n, n));
         }

@@ -69,7 +69,7 @@ fn lstsq_of<T: Real>(
         if finite {
             fill(x.as_mut(), T::from_f64(0.0));
             rhs.load(batch, x.as_mut().subrows_mut(0, m));
-            let power = tame(matrix.as_mut());
+            let power = scale_to_unit(matrix.as_mut());
             found = if by_qr(matrix.as_ref(), x.as_mut(), rcond, stack) {
                 m.min(n)
             } else {
@@ -77,7 +77,7 @@ fn lstsq_of<T: Real>(
                     .ok_or(LinalgError::NoConvergence { batch })?
             };
             copy(x.as_ref().subrows(0, n), to.as_mut());
-            untame(&mut out[batch * n * k..][..n * k], 1.0 / power);
+            unscale(&mut out[batch * n * k..][..n * k], 1.0 / power);
         } else {
             fill(to, T::from_f64(f64::NAN));
         }

@@ -145,7 +145,7 @@ fn tolerance<T: Real>() -> f64 {
     T::EPSILON * 500.0
 }
 
-/// `b bᵀ + 1`, well conditioned and positive definite, with rubbish above the diagonal.
+/// `b bᵀ + 1`, well conditioned and positive definite, with arbitrary values above the diagonal.
 fn positive<T: Real>(batches: usize, n: usize, seed: u64) -> Batch<T> {
     let root = Batch::<f64>::random(&[batches, n, n], seed);
     let mut values = Vec::new();

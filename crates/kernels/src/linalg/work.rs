@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 pub(super) trait Real: Element + RealField {
     /// The smallest difference at one.
     const EPSILON: f64;
-    /// Elements between the reciprocal of this and this can be squared and summed at leisure.
+    /// Elements between the reciprocal of this and this can be squared and summed without overflow or underflow.
     const TAME: f64;
     /// The largest power of two whose reciprocal is normal.
     const LIMIT: f64;
@@ -57,7 +57,7 @@ impl<'a, T: Element> Matrices<'a, T> {
         Matrices { data: view.data(), view }
     }
 
-    /// Writes entry `batch` into `to`, and says whether it is all finite.
+    /// Writes entry `batch` into `to`, and returns whether all of it is finite.
     pub(super) fn load(&self, batch: usize, mut to: MatMut<'_, T>) -> bool {
         let (shape, strides) = (self.view.shape(), self.view.strides());
         let split = shape.len() - 2;
@@ -114,7 +114,7 @@ pub(super) fn fill_identity<T: Real>(mut to: MatMut<'_, T>) {
 
 /// Divides a finite matrix by a power of two that brings its largest element near one, and returns that power: one,
 /// unless squares of elements would overflow or vanish.
-pub(super) fn tame<T: Real>(mut matrix: MatMut<'_, T>) -> f64 {
+pub(super) fn scale_to_unit<T: Real>(mut matrix: MatMut<'_, T>) -> f64 {
     let mut largest = 0.0f64;
     for j in 0..matrix.ncols() {
         for i in 0..matrix.nrows() {
@@ -133,8 +133,8 @@ pub(super) fn tame<T: Real>(mut matrix: MatMut<'_, T>) -> f64 {
     power
 }
 
-/// Multiplies by what [`tame`] divided by.
-pub(super) fn untame<T: Real>(values: &mut [T], power: f64) {
+/// Multiplies by the power that [`scale_to_unit`] divided by.
+pub(super) fn unscale<T: Real>(values: &mut [T], power: f64) {
     if power != 1.0 {
         for value in values {
             *value = T::from_f64(value.to_f64() * power);

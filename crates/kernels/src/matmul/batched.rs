@@ -25,14 +25,14 @@ pub fn matmul(a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
     multiply(a, b, out, None);
 }
 
-/// As [`matmul`], and every element of the product goes through `finish` once, while it is in the caches: a contiguous run
-/// of finished sums at a time, with the number of the run's first element in `out`, on the thread that computed it.
+/// As [`matmul`], and applies `epilogue` once to every element of the product while it is in cache: to a contiguous run of
+/// finished sums at a time, with the number of the run's first element in `out`, on the thread that computed it.
 ///
 /// # Panics
 /// As [`matmul`].
 ///
 /// ```
-/// use taut_kernels::{DType, View, ViewMut, matmul::matmul_then};
+/// use taut_kernels::{DType, View, ViewMut, matmul::matmul_with_epilogue};
 ///
 /// let (a, b, mut c) = ([1f32, 2.0], [3f32, -4.0], [0f32; 4]);
 /// let a = View::new(DType::F32, bytemuck::cast_slice(&a), 0, &[2, 1], &[1, 1]);
@@ -40,23 +40,28 @@ pub fn matmul(a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
 /// let relu = |_first: usize, run: &mut [u8]| {
 ///     bytemuck::cast_slice_mut(run).iter_mut().for_each(|x: &mut f32| *x = x.max(0.0));
 /// };
-/// matmul_then(a, b, ViewMut::new(DType::F32, bytemuck::cast_slice_mut(&mut c), &[2, 2]), &relu);
+/// matmul_with_epilogue(a, b, ViewMut::new(DType::F32, bytemuck::cast_slice_mut(&mut c), &[2, 2]), &relu);
 /// assert_eq!(c, [3.0, 0.0, 6.0, 0.0]);
 /// ```
-pub fn matmul_then(a: View<'_>, b: View<'_>, out: ViewMut<'_>, finish: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-    multiply(a, b, out, Some(finish));
+pub fn matmul_with_epilogue(
+    a: View<'_>,
+    b: View<'_>,
+    out: ViewMut<'_>,
+    epilogue: &(dyn Fn(usize, &mut [u8]) + Sync),
+) {
+    multiply(a, b, out, Some(epilogue));
 }
 
-/// What is done to finished elements, if anything.
+/// The epilogue, if there is one.
 type EpilogueFn<'a> = Option<&'a (dyn Fn(usize, &mut [u8]) + Sync)>;
 
-fn multiply(a: View<'_>, b: View<'_>, out: ViewMut<'_>, finish: EpilogueFn<'_>) {
+fn multiply(a: View<'_>, b: View<'_>, out: ViewMut<'_>, epilogue: EpilogueFn<'_>) {
     let dtype = out.dtype();
     assert!(a.dtype() == dtype && b.dtype() == dtype, "operands of one type");
-    dispatch!(dtype, T in numbers => typed::<T>(a, b, out, finish));
+    dispatch!(dtype, T in numbers => typed::<T>(a, b, out, epilogue));
 }
 
-fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, finish: EpilogueFn<'_>) {
+fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, epilogue: EpilogueFn<'_>) {
     let shape = out.shape();
     let rank = shape.len();
     assert!(rank >= 2 && a.shape().len() == rank && b.shape().len() == rank, "matrices of one rank");
@@ -71,8 +76,10 @@ fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, finish:
     let stack = Stack { a, b, m, n, k, lead };
     let batch = shape[..lead].iter().product::<usize>();
     match stack.folded_row_stride(batch) {
-        Some(stride) if batch > 1 => Stack { m: batch * m, ..stack }.run::<T>(1, stride, out.slice(), finish),
-        _ => stack.run::<T>(batch, a.strides()[lead], out.slice(), finish),
+        Some(stride) if batch > 1 => {
+            Stack { m: batch * m, ..stack }.run::<T>(1, stride, out.slice(), epilogue)
+        }
+        _ => stack.run::<T>(batch, a.strides()[lead], out.slice(), epilogue),
     }
 }
 
@@ -86,8 +93,8 @@ struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// The row stride that makes one tall matrix of `a`'s whole stack, if there is one and `b` is the same for all:
-    /// one large product then stands for many.
+    /// The row stride under which `a`'s whole stack is one tall matrix, if there is one and `b` is the same for all: then
+    /// one large product replaces many.
     fn folded_row_stride(&self, batch: usize) -> Option<isize> {
         let shape = self.a.shape();
         if batch == 1 || (0..self.lead).any(|i| shape[i] > 1 && self.b.strides()[i] != 0) {
@@ -118,7 +125,13 @@ impl Stack<'_> {
         (a as usize, b as usize)
     }
 
-    fn run<T: GemmElement>(&self, batch: usize, a_row_stride: isize, out: &mut [T], finish: EpilogueFn<'_>) {
+    fn run<T: GemmElement>(
+        &self,
+        batch: usize,
+        a_row_stride: isize,
+        out: &mut [T],
+        epilogue: EpilogueFn<'_>,
+    ) {
         let &Stack { m, n, k, lead, .. } = self;
         let (a_data, b_data) = (self.a.data::<T>(), self.b.data::<T>());
         let (a_col, b_row, b_col) =
@@ -138,9 +151,9 @@ impl Stack<'_> {
                 let a = Mat::new(a_data, a_offset, m, k, a_row_stride, a_col).block(row..row_end, 0..k);
                 let b = Mat::new(b_data, b_offset, k, n, b_row, b_col).block(0..k, col..col_end);
                 gemm(a, b, c.reborrow(), false);
-                if let Some(finish) = finish {
+                if let Some(epilogue) = epilogue {
                     let first = (place * m + row) * n + col;
-                    c.for_runs(|row, run| finish(first + row * n, bytemuck::cast_slice_mut(run)));
+                    c.for_runs(|row, run| epilogue(first + row * n, bytemuck::cast_slice_mut(run)));
                 }
             }
         };
@@ -148,10 +161,10 @@ impl Stack<'_> {
     }
 }
 
-/// What a chunk must be worth, in multiply-adds: some 3 µs, several times the cost of handing it out.
+/// The least work of a chunk, in multiply-adds: about 3 µs, several times the cost of scheduling it.
 const MIN_WORK: usize = 128 << 10;
 
-/// How many multiply-adds a product is worth; writing an element of it costs some, too.
+/// The cost of a product in multiply-adds, including the writes of its elements.
 fn work(m: usize, n: usize, k: usize) -> usize {
     m.saturating_mul(n).saturating_mul(k.max(8))
 }
@@ -159,7 +172,7 @@ fn work(m: usize, n: usize, k: usize) -> usize {
 /// The shape of the blocks that each of `batch` products of m x k and k x n is cut into. It depends on the problem
 /// alone, never on the number of threads.
 ///
-/// Every block packs its operands anew, so blocks are no smaller than it takes to occupy some threads: on one
+/// Every block packs its operands again, so blocks are no smaller than it takes to occupy some threads: on one
 /// thread, this cutting costs up to 5 % below 512x512x512, and nothing above. They are also no larger than 512x512, which
 /// bounds the memory that packing takes.
 fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
@@ -185,7 +198,7 @@ fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
     }
 }
 
-/// What a block must be worth to be cut out of a product, in multiply-adds.
+/// The least work of a block, in multiply-adds.
 const MIN_BLOCK: usize = 256 << 10;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The choice between the packed and the unpacked products of `f32` and `f64`.
 //!
-//! The limits are where the two were measured to change places (AVX2). The packed product is hard to beat from
-//! about 32x32x32 on; below, and for thin matrices, what it does before it multiplies costs more than the product.
+//! The limits are where the two were measured to change places (AVX2). The packed product is faster from
+//! about 32x32x32 on; below, and for thin matrices, packing costs more than the product.
 
 use super::mat::{Mat, MatMut};
 use super::packed::{self, Packed};

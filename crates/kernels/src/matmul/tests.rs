@@ -162,19 +162,19 @@ fn gemm_without_depth_fills_zeros_or_keeps() {
 
 #[test]
 #[should_panic(expected = "matrix outside its buffer")]
-fn a_matrix_beyond_its_slice_is_refused() {
+fn a_matrix_beyond_its_slice_panics() {
     let _ = Mat::new(&[0f32; 5], 0, 2, 3, 3, 1);
 }
 
 #[test]
 #[should_panic(expected = "matrix outside its buffer")]
-fn a_matrix_before_its_slice_is_refused() {
+fn a_matrix_before_its_slice_panics() {
     let _ = Mat::new(&[0f32; 5], 1, 2, 2, -2, 1);
 }
 
 #[test]
 #[should_panic(expected = "matrix outside its buffer")]
-fn an_overflowing_matrix_is_refused() {
+fn an_overflowing_matrix_panics() {
     let _ = Mat::new(&[0f32; 5], 0, usize::MAX / 2, 3, isize::MAX / 2, 1);
 }
 
@@ -409,25 +409,25 @@ fn finished<T: Element>(a: &Stack<T>, b: &Stack<T>, runs: &AtomicUsize) -> Vec<T
     shape[rank - 1] = b.shape[rank - 1];
     let mut out = vec![T::from_f64(77.0); shape.iter().product()];
     let out_view = ViewMut::new(T::DTYPE, bytemuck::cast_slice_mut(&mut out), &shape);
-    matmul_then(a.view(), b.view(), out_view, &|first, run| {
+    matmul_with_epilogue(a.view(), b.view(), out_view, &|first, run| {
         runs.fetch_add(1, Ordering::Relaxed);
-        ending::<T>(first, bytemuck::cast_slice_mut(run));
+        epilogue::<T>(first, bytemuck::cast_slice_mut(run));
     });
     out
 }
 
-fn ending<T: Element>(first: usize, run: &mut [T]) {
+fn epilogue<T: Element>(first: usize, run: &mut [T]) {
     for (i, x) in run.iter_mut().enumerate() {
         *x = T::from_f64(x.to_f64() * 0.5 + ((first + i) % 13) as f64);
     }
 }
 
 #[test]
-fn every_element_is_finished_once_where_it_is() {
+fn the_epilogue_runs_once_per_element() {
     fn check<T: Element>(case: &Case) {
         let (a, b) = case.operands::<T>();
         let mut expected = product(&a, &b);
-        ending(0, &mut expected);
+        epilogue(0, &mut expected);
         for threads in [1, 2, 3] {
             let _turn = with_threads(threads);
             let got = finished(&a, &b, &AtomicUsize::new(0));
@@ -478,7 +478,7 @@ fn runs_are_blocks_where_these_are_contiguous() {
 }
 
 #[test]
-fn nan_and_infinity_go_where_the_definition_says() {
+fn nan_and_infinity_propagate_as_in_the_definition() {
     fn check<T: Element>(m: usize, k: usize, n: usize, kinds: (usize, usize)) {
         let (mut a, mut b) = Case { batch: vec![], broadcast: (0, 0), kinds, m, k, n }.operands::<T>();
         let values = Values::new((m * k * n) as u64);

@@ -310,7 +310,7 @@ multiversion! {
 }
 
 /// Columns that [`row_times`] sums at a time: the sums stay in the first level cache, and a row of them is long
-/// enough for the processor to see the stream.
+/// enough for the hardware prefetcher.
 const SPAN: usize = 512;
 
 multiversion! {

@@ -3,7 +3,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Sets the thread count for as long as the result lives; tests that do so take turns.
+/// Sets the thread count while the guard is alive; tests that do so run one at a time.
 pub(crate) fn with_threads(n: usize) -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Bits, integers, coin tosses, choices and shuffles.
+//! Random bits, integers, Bernoulli and categorical samples, and permutations.
 
 use super::continuous::unit;
 use super::philox::{LANES, Words, block, join, join_all};
@@ -126,14 +126,13 @@ fn threshold(probability: f64) -> u64 {
     (probability.clamp(0.0, 1.0) * TWO_POW_32).round() as u64
 }
 
-/// Tosses a coin for every element: true with this probability (to the nearest 2^-32; zero is never, one always, NaN
-/// never).
+/// Bernoulli samples: true with this probability (to the nearest 2^-32; for 0 and NaN never, for 1 always).
 pub fn bernoulli(key: Key, first: u64, probability: f64, mut out: ViewMut<'_>) {
     fill(key, first, &Below(threshold(probability)), out.slice::<Bool>());
 }
 
-/// Tosses a coin for every element with a probability of its own (floats, of `out`'s shape). Where all are equal, the
-/// result is that of [`bernoulli`].
+/// Bernoulli samples with one probability per element (floats, of `out`'s shape). If all are equal, the result is that of
+/// [`bernoulli`].
 pub fn bernoulli_each(key: Key, first: u64, probabilities: View<'_>, mut out: ViewMut<'_>) {
     assert_eq!(probabilities.shape(), out.shape(), "a probability per element");
     let runs = Runs::of(&probabilities);
@@ -169,7 +168,7 @@ pub fn categorical(key: Key, first: u64, logits: View<'_>, mut out: ViewMut<'_>,
     if out.is_empty() {
         return;
     }
-    assert!(classes > 0, "nothing to draw from");
+    assert!(classes > 0, "categorical needs at least one class");
     let sums = &mut bytemuck::cast_slice_mut::<u8, f64>(scratch)[..classes];
     let runs = Runs::of(&logits);
     for row in 0..batch {

@@ -27,8 +27,8 @@ pub(super) fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 /// The words of counters `8 * number..8 * number + 8` under a key.
 #[inline(always)]
 pub(super) fn group(key: Key, number: u64) -> Words {
-    // Words live in the low halves of 64-bit lanes, because that is where vector multiplication wants them; what
-    // gathers in the upper halves is never read.
+    // Words are in the low halves of 64-bit lanes, where vector multiplication reads its operands; the upper halves
+    // are never read.
     let first = number.wrapping_mul(LANES as u64);
     let counters: [u64; LANES] = std::array::from_fn(|l| first + l as u64);
     let mut c = [counters, counters.map(|counter| counter >> 32), [key.op; LANES], [key.op >> 32; LANES]];

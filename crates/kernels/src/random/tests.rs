@@ -85,7 +85,7 @@ fn a_value_depends_on_its_index_alone() {
 }
 
 #[test]
-fn chunks_of_the_pool_do_not_show() {
+fn values_do_not_depend_on_the_chunks_of_the_pool() {
     let count = 3 * CHUNK + 11;
     let whole = drawn(DType::F32, count, |o| normal(KEY, 0, 0.0, 1.0, o));
     let tail = drawn(DType::F32, count - 20_001, |o| normal(KEY, 20_001, 0.0, 1.0, o));
@@ -202,7 +202,7 @@ fn neighbouring_normals_are_independent() {
 }
 
 #[test]
-fn normals_have_tails() {
+fn normal_tails_have_the_expected_counts() {
     let values = drawn(DType::F32, 2_000_000, |o| normal(KEY, 0, 0.0, 1.0, o));
     for (bound, probability) in [(2.0, 0.045500264), (3.0, 0.002699796), (4.0, 6.334248e-5)] {
         let expected = probability * 2e6;
@@ -285,7 +285,7 @@ fn integers_are_even_and_in_range() {
 }
 
 #[test]
-fn coins_fall_as_often_as_asked() {
+fn bernoulli_samples_have_their_probability() {
     for p in [0.0, 0.1, 0.5, 0.999, 1.0] {
         let n = 50_000.0;
         let values = drawn(DType::Bool, 50_000, |o| bernoulli(KEY, 0, p, o));

@@ -1,10 +1,10 @@
-//! Where the extremes are.
+//! Positions of extremes: argmax and argmin.
 
 use super::check_kept;
 use super::fold::{Fold, Largest, Ordered, Smallest, Value};
 use super::kernel::{Lanes, lanes};
 use super::plan::{Dim, MAX_DIMS, Plan};
-use super::run::{Data, PARTIALS, Program, Source, Tile, branch_units, drive};
+use super::run::{Data, PARTIALS, Source, Tile, TileReduction, branch_units, drive};
 use crate::dtype::DType;
 use crate::view::{View, ViewMut};
 use crate::{dispatch, multiversion, pool};
@@ -156,13 +156,13 @@ multiversion! {
     }
 }
 
-impl<F: Extreme, const L: usize> Program for Position<'_, F, L> {
+impl<F: Extreme, const L: usize> TileReduction for Position<'_, F, L> {
     type In = F::In;
     type Out = i64;
 
     fn unit(&self, source: &Source<'_, F::In>, width: usize) -> usize {
         if source.plan.columns {
-            // Columns are not split between threads, for want of scratch.
+            // Columns are not split between threads: there is no scratch memory for partial results.
             source.plan.count
         } else {
             source.unit::<L>(width)

@@ -88,7 +88,7 @@ pub(crate) trait Number: Ordered {
     fn widen(leaf: Self::Leaf) -> Self::Total;
     fn finish(total: Self::Total) -> Self::Out;
     fn running(self) -> Self::Running;
-    fn settle(running: Self::Running) -> Self::Out;
+    fn from_running(running: Self::Running) -> Self::Out;
 }
 
 /// A floating-point element, whose sums are of its own type.
@@ -147,7 +147,7 @@ macro_rules! number {
             #[inline(always)]
             fn running(self) -> $running { self.value() as $running }
             #[inline(always)]
-            fn settle(running: $running) -> $out { <$out>::restore(running as $total) }
+            fn from_running(running: $running) -> $out { <$out>::restore(running as $total) }
         }
     )*};
 }
@@ -217,7 +217,7 @@ pub(crate) trait Fold: Copy + Sync {
     /// Takes in at most [`STEPS`] elements before it is widened.
     type Leaf: Pod;
     type Acc: Pod + Send + Sync;
-    /// What every step of one output needs to know, such as its mean.
+    /// The input that all steps of one output share, such as its mean.
     type Context: Copy + Sync;
     const LEAF: Self::Leaf;
     /// `merge(START, x)` is `x`.
@@ -256,7 +256,7 @@ folds! {
     Squares;
     /// How many elements are not zero. The context masks the bits that count: not the sign of a float.
     Nonzero;
-    /// A sum in `f64` whatever the type.
+    /// A sum in `f64` for every type.
     WideSum;
     /// The sum of squared distances from the context, in `f64`.
     Spread;

@@ -1,10 +1,10 @@
 //! Runs a planned reduction: which rows or columns the vector loops get, in which order partial results are merged,
-//! and what goes to other threads.
+//! and how the work is split between threads.
 //!
 //! One output's elements are cut into units of a fixed size. A unit is folded by one of the loops of
 //! [`kernel`](super::kernel), and the units' results are merged in a tree with 16 branches, so a rounding error
 //! grows with the logarithm of the number of elements. Sizes and tree follow from shape and layout alone. Threads
-//! are given whole outputs, or whole branches of the tree: their number never shows in a result.
+//! get whole outputs, or whole branches of the tree, so results do not depend on their number.
 
 use super::Computed;
 use super::fold::Fold;
@@ -20,9 +20,9 @@ use bytemuck::cast_slice_mut;
 pub(crate) const WIDE: usize = 512;
 /// How many outputs are computed together along rows, or down few columns.
 pub(crate) const NARROW: usize = 16;
-/// Elements gathered at a time when they do not lie one after the other.
+/// Elements gathered at a time when they are not contiguous.
 const GATHER: usize = 1024;
-/// Elements computed at a time when they do not lie in memory: whole leaves of rows, and whole groups of rows of a tile.
+/// Elements computed at a time when they are not stored: whole leaves of rows, and whole groups of rows of a tile.
 const ROOM: usize = GROUP * WIDE;
 /// Rows in a unit of columns.
 const COLUMN_UNIT: usize = 64;
@@ -57,7 +57,7 @@ pub(crate) struct Tile {
 pub(crate) enum Data<'a, T> {
     /// From memory, at the plan's offsets.
     Memory(&'a [T]),
-    /// From a function that is told their number. The plan is that of contiguous memory, so every run it visits is too.
+    /// From a function of their number. The plan is that of contiguous memory, so every run it visits is too.
     Computed(Computed<'a>),
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Source<'a, T> {
     pub(crate) plan: &'a Plan<'a>,
 }
 
-/// Room for elements that do not lie one after the other. Made once for many units: clearing it takes time.
+/// A buffer for elements that are not contiguous. Made once for many units, because clearing it takes time.
 pub(crate) struct Gathered<T>([T; GATHER]);
 
 impl<T: Element> Source<'_, T> {
@@ -406,8 +406,8 @@ fn merge_tree<F: Fold, const W: usize>(
     }
 }
 
-/// What a reduction computes of a tile.
-pub(crate) trait Program: Sync {
+/// The computation of the outputs of a tile.
+pub(crate) trait TileReduction: Sync {
     type In: Element;
     type Out: Element;
 
@@ -425,7 +425,7 @@ pub(crate) trait Program: Sync {
 }
 
 /// Computes every output of the plan.
-pub(crate) fn drive<P: Program>(
+pub(crate) fn drive<P: TileReduction>(
     program: &P,
     source: &Source<'_, P::In>,
     out: &mut [P::Out],
@@ -440,7 +440,7 @@ pub(crate) fn drive<P: Program>(
     }
 }
 
-fn drive_tiles<P: Program, const W: usize>(
+fn drive_tiles<P: TileReduction, const W: usize>(
     program: &P,
     source: &Source<'_, P::In>,
     out: &mut [P::Out],
@@ -496,7 +496,7 @@ pub(crate) struct Once<F: Fold, const L: usize, G> {
     pub(crate) finish: G,
 }
 
-impl<F, O, G, const L: usize> Program for Once<F, L, G>
+impl<F, O, G, const L: usize> TileReduction for Once<F, L, G>
 where
     F: Fold,
     O: Element,
@@ -535,7 +535,7 @@ pub(crate) struct Twice<A, B, const L: usize, C, G> {
     pub(crate) finish: G,
 }
 
-impl<A, B, O, C, G, const L: usize> Program for Twice<A, B, L, C, G>
+impl<A, B, O, C, G, const L: usize> TileReduction for Twice<A, B, L, C, G>
 where
     A: Fold<Context = ()>,
     B: Fold<In = A::In>,

@@ -28,7 +28,7 @@ impl<'a, T: Copy> Shared<'a, T> {
     }
 
     /// # Safety
-    /// Nobody else may reach elements `start..start + len` while the slice lives.
+    /// Elements `start..start + len` must not be accessed in another way while the slice is alive.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn slice(&self, start: usize, len: usize) -> &mut [T] {

@@ -404,12 +404,12 @@ fn nothing_reduces_to_the_identity() {
 
 #[test]
 #[should_panic(expected = "maximum of no elements")]
-fn the_maximum_of_nothing_is_refused() {
+fn the_maximum_of_no_elements_panics() {
     Case::from::<i32>(&[], &[0]).reduce::<i32>(Reduce::Max, &[true]);
 }
 
 #[test]
-fn nan_wins_and_is_found_first() {
+fn nan_is_the_extreme_and_its_first_position_is_found() {
     for (n, at) in [(3, 1), (40, 39), (1000, 500), (1000, 0), (40_000, 30_001)] {
         let mut values = vec![1.0f32; n];
         values[at] = f32::NAN;
@@ -455,7 +455,7 @@ fn long_sums_are_accurate() {
 }
 
 #[test]
-fn large_terms_cancel_without_trace_on_small_ones() {
+fn large_terms_that_cancel_leave_small_ones_exact() {
     // Pairs of ±2^40 a vector apart in the same lane, each beside a lane of ones: the ones must all survive.
     let n = 1 << 16;
     let values: Vec<f32> = (0..n)

@@ -1,13 +1,13 @@
-//! The lines of a view along one axis, and sharing them out with a bit of scratch each.
+//! The lines of a view along one axis, processed in parallel with scratch memory for each thread.
 
 use crate::index::runs::Runs;
 use crate::{Element, View, pool};
 use std::marker::PhantomData;
 
-/// How many shares of scratch there are at most, and so how many threads can work on lines that need it.
+/// The most shares of scratch memory, and so the most threads that process lines that need it.
 const SHARES: usize = 8;
 
-/// Shares that `lines` lines are worth.
+/// The number of shares for `lines` lines.
 pub(super) fn shares(lines: usize) -> usize {
     lines.min(SHARES)
 }
@@ -95,7 +95,7 @@ pub(super) fn for_each_line<S: Send>(
         return;
     }
     let per_share = count.div_ceil(shares(count));
-    // Zero-length lines have no scratch to share out.
+    // Lines of length zero need no scratch.
     if per_line == 0 {
         (0..count).for_each(|i| work(i, &mut []));
         return;

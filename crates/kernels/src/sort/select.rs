@@ -1,4 +1,4 @@
-//! The largest elements of a line, and places in a sorted one.
+//! The largest elements of a line, and binary search in a sorted one.
 
 use super::SharedIndices;
 use super::key::Sortable;
@@ -29,7 +29,7 @@ pub fn top_k(
     scratch: &mut [u8],
 ) {
     let (&n, heads) = x.shape().split_last().expect("top_k needs a dimension");
-    assert!(k <= n, "more elements asked for than there are");
+    assert!(k <= n, "k must be <= the length of the axis");
     assert_eq!(values.len(), heads.iter().product::<usize>() * k, "top_k's output shape");
     assert_eq!(values.len(), indices.len(), "an index per value");
     assert!(u32::try_from(n).is_ok(), "a line too long for top_k");

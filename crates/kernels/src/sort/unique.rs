@@ -59,7 +59,7 @@ pub fn unique_count(x: View<'_>, scratch: &mut [u8]) -> usize {
     })
 }
 
-/// Writes the distinct values of `x` and what else is asked for, with the scratch as [`unique_count`] left it.
+/// Writes the distinct values of `x` and the other requested outputs, with the scratch as [`unique_count`] left it.
 pub fn unique_fill(x: View<'_>, scratch: &mut [u8], mut out: Unique<'_>) {
     if x.is_empty() {
         return;
@@ -80,7 +80,7 @@ pub fn unique_fill(x: View<'_>, scratch: &mut [u8], mut out: Unique<'_>) {
     });
 }
 
-/// Writes one index, if it is asked for.
+/// Writes one index, if it is requested.
 #[inline]
 fn put(out: &mut Option<ViewMut<'_>>, i: usize, value: usize) {
     let Some(out) = out else { return };

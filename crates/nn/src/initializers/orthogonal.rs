@@ -11,15 +11,15 @@ use taut_core::{DType, Error, Result, Shape, Tensor};
 /// A random matrix with orthonormal rows or columns, times `gain`.
 pub(super) fn orthogonal(shape: &Shape, gain: f64, dtype: DType) -> Result<Tensor> {
     let Some((&columns, rest)) = shape.split_last().filter(|(_, rest)| !rest.is_empty()) else {
-        return Err(Error::shape(format!("an orthogonal matrix has two axes or more, not {shape}")));
+        return Err(Error::shape(format!("Orthogonal expects rank >= 2, got shape {shape}")));
     };
-    let rows = Shape::from(rest.to_vec())
-        .checked_len()
-        .ok_or_else(|| Error::shape(format!("shape {shape} has more elements than memory has addresses")))?;
-    // Halves have no digits for a factorisation.
+    let rows = Shape::from(rest.to_vec()).checked_len().ok_or_else(|| {
+        Error::shape(format!("the number of elements of shape {shape} exceeds the address space"))
+    })?;
+    // Half precision is too coarse for a factorisation.
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let (q, r) = qr(normal([rows.max(columns), rows.min(columns)], 0.0, 1.0, wide)?, false)?;
-    // With the signs of the triangle's diagonal, all orthogonal matrices are equally likely.
+    // Multiplying by the signs of R's diagonal makes the distribution uniform over the orthogonal matrices.
     let signs = where_(less(diag_part(r, 0)?, 0.0)?, -gain, gain)?;
     let q = mul(q, cast(signs, wide)?)?;
     let q = if rows < columns { transpose(q, None)? } else { q };

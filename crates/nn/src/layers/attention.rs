@@ -1,8 +1,11 @@
-//! Attention.
+//! Multi-head attention.
 
-use super::builder::{Build, Builder, Make, Weighted, Weights, expect, shaped, some, work};
-use super::dropout::{check_rate, dropped};
-use crate::{Layer, Mode, Names};
+use super::builder::{
+    Build, HasWeights, LayerBuilder, VariableFactory, WeightOptions, check_input, in_layer, require_nonzero,
+    reshape_to,
+};
+use super::dropout::{apply_dropout, check_rate};
+use crate::{Layer, Mode, NamedVariables};
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{add, logical_and, mul, where_};
 use taut_core::ops::contract::{matmul, matmul_with};
@@ -12,9 +15,9 @@ use taut_core::ops::shape::{expand_dims, transpose};
 use taut_core::{DType, Error, Result, Tensor};
 use taut_memory::Location;
 
-/// What can be said about a [`MultiHeadAttention`].
+/// The options of a [`MultiHeadAttention`].
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct AttentionOptions {
     inputs: usize,
     memory: usize,
     heads: usize,
@@ -23,14 +26,14 @@ pub struct Options {
     outputs: usize,
     causal: bool,
     dropout: f64,
-    weights: Weights,
+    weights: WeightOptions,
 }
 
-/// Every position of a sequence looks at the positions of another one, or of its own, in several ways at once.
+/// Multi-head attention.
 ///
-/// As a layer, a sequence looks at itself; [`attend`](MultiHeadAttention::attend) takes queries, keys and values apart. The
-/// kernels of queries, keys and values are `[inputs, heads, size]`, that of the result `[heads, size, outputs]`. A position that sees
-/// nothing gets zeros from every head.
+/// As a layer it is self-attention; [`attend`](MultiHeadAttention::attend) takes queries, keys and values separately. The
+/// kernels of queries, keys and values are `[inputs, heads, size]`, that of the output `[heads, size, outputs]`. A query whose keys
+/// are all masked gets zeros from every head.
 ///
 /// ```
 /// use taut_core::{DType, ops::creation::ones};
@@ -50,7 +53,7 @@ pub struct MultiHeadAttention {
     at: Location,
 }
 
-/// A product with a kernel of three axes.
+/// A matrix product with a kernel of three axes.
 #[derive(Debug)]
 struct Projection {
     kernel: Variable,
@@ -58,10 +61,10 @@ struct Projection {
 }
 
 impl MultiHeadAttention {
-    /// A layer for sequences of this many features, with this many heads whose queries and keys have this size.
+    /// A layer for sequences of `inputs` features, with `heads` heads whose queries and keys have size `key_dim`.
     #[track_caller]
-    pub fn new(inputs: usize, heads: usize, key_dim: usize) -> Builder<MultiHeadAttention> {
-        let options = Options {
+    pub fn new(inputs: usize, heads: usize, key_dim: usize) -> LayerBuilder<MultiHeadAttention> {
+        let options = AttentionOptions {
             inputs,
             memory: inputs,
             heads,
@@ -70,14 +73,14 @@ impl MultiHeadAttention {
             outputs: inputs,
             causal: false,
             dropout: 0.0,
-            weights: Weights::default(),
+            weights: WeightOptions::default(),
         };
-        Builder::new(options, Location::caller())
+        LayerBuilder::new(options, Location::caller())
     }
 
-    /// What `query` finds in `value` by `key`, `[batch, length, features]` each. A mask says which keys a query sees (true: it
-    /// does): `[batch, queries, keys]`, `[queries, keys]`, or one per head, `[batch, heads, queries, keys]`. With `causal`, query `i` sees keys up to
-    /// `i` only.
+    /// Attention of `query` over `key` and `value`, `[batch, length, features]` each. The mask is true where a query attends to a key:
+    /// `[batch, queries, keys]`, `[queries, keys]`, or one per head, `[batch, heads, queries, keys]`. With `causal`, query `i` attends to keys
+    /// `0..=i`.
     pub fn attend(
         &self,
         query: &Tensor,
@@ -87,31 +90,32 @@ impl MultiHeadAttention {
         causal: bool,
         mode: Mode,
     ) -> Result<Tensor> {
-        work(MultiHeadAttention::NAME, self.at, query, || {
+        in_layer(MultiHeadAttention::NAME, self.at, query, || {
             for (x, projection) in [(query, &self.query), (key, &self.key), (value, &self.value)] {
                 let features = projection.kernel.shape()[0];
                 let fits = x.rank() == 3 && x.shape()[2] == features;
-                expect(x, self.query.kernel.dtype(), fits, || format!("[batch, length, {features}]"))?;
+                check_input(x, self.query.kernel.dtype(), fits, || format!("[batch, length, {features}]"))?;
             }
             let mask = match mask {
                 Some(mask) if mask.dtype() != DType::Bool => {
-                    return Err(Error::dtype(format!("a mask {} is not of booleans", mask.spec())));
+                    return Err(Error::dtype(format!("mask must be bool, got {}", mask.spec())));
                 }
                 Some(mask) if mask.rank() == 3 => Some(expand_dims(mask, 1)?),
                 mask => mask.cloned(),
             };
-            let [q, k, v] = [self.query.heads(query)?, self.key.heads(key)?, self.value.heads(value)?];
-            let found = if mode.is_training() && self.dropout > 0.0 {
-                self.dropping(q, k, v, mask, causal, mode)?
+            let q = self.query.split_heads(query)?;
+            let (k, v) = (self.key.split_heads(key)?, self.value.split_heads(value)?);
+            let attended = if mode.is_training() && self.dropout > 0.0 {
+                self.attention_with_dropout(q, k, v, mask, causal, mode)?
             } else {
                 attention(q, k, v, mask.as_ref(), causal, None)?
             };
-            self.output.merged(&found)
+            self.output.merge_heads(&attended)
         })
     }
 
-    /// Attention of which some of the weights are dropped.
-    fn dropping(
+    /// Attention with dropout of the attention weights.
+    fn attention_with_dropout(
         &self,
         q: Tensor,
         k: Tensor,
@@ -123,82 +127,88 @@ impl MultiHeadAttention {
         let (n, m, depth) = (q.shape()[2], k.shape()[2], q.shape()[3]);
         let scores = matmul_with(mul(q, 1.0 / (depth as f64).sqrt())?, k, false, true)?;
         let triangle = if causal { Some(tril(ones([n, m], DType::Bool)?, 0)?) } else { None };
-        let seen = match (mask, triangle) {
+        let mask = match (mask, triangle) {
             (Some(mask), Some(triangle)) => Some(logical_and(mask, triangle)?),
             (mask, triangle) => mask.or(triangle),
         };
-        let weights = match seen {
+        let weights = match mask {
             None => softmax(scores, -1)?,
-            // Where nothing is seen, the weights are zero, and not those of numbers that are all equally small.
-            Some(seen) => where_(&seen, softmax(where_(&seen, scores, -1e9)?, -1)?, 0.0)?,
+            // A row that is masked completely has weights 0, not the uniform ones of a softmax of equal scores.
+            Some(mask) => where_(&mask, softmax(where_(&mask, scores, -1e9)?, -1)?, 0.0)?,
         };
-        matmul(dropped(&weights, self.dropout, mode)?, v)
+        matmul(apply_dropout(&weights, self.dropout, mode)?, v)
     }
 }
 
 impl Projection {
-    fn new(make: &Make, kernel: [usize; 3], bias: &[usize], weights: &Weights) -> Result<Projection> {
-        let kernel = make.variable("kernel", kernel, weights.kernel_initializer)?;
-        let bias = weights.bias.then(|| make.variable("bias", bias, weights.bias_initializer)).transpose()?;
+    fn new(
+        factory: &VariableFactory,
+        kernel: [usize; 3],
+        bias: &[usize],
+        weights: &WeightOptions,
+    ) -> Result<Projection> {
+        let kernel = factory.variable("kernel", kernel, weights.kernel_initializer)?;
+        let bias =
+            weights.bias.then(|| factory.variable("bias", bias, weights.bias_initializer)).transpose()?;
         Ok(Projection { kernel, bias })
     }
 
     /// `[batch, length, features]` as `[batch, heads, length, size]`.
-    fn heads(&self, x: &Tensor) -> Result<Tensor> {
+    fn split_heads(&self, x: &Tensor) -> Result<Tensor> {
         let (&[features, heads, size], &[batch, length, _]) = (&dims(self.kernel.shape()), &dims(x.shape()));
-        let kernel = shaped(&self.kernel, &[features, heads * size])?;
-        let mut y = matmul(shaped(x, &[batch * length, features])?, kernel)?;
+        let kernel = reshape_to(&self.kernel, &[features, heads * size])?;
+        let mut y = matmul(reshape_to(x, &[batch * length, features])?, kernel)?;
         if let Some(bias) = &self.bias {
-            y = add(y, shaped(bias, &[heads * size])?)?;
+            y = add(y, reshape_to(bias, &[heads * size])?)?;
         }
-        transpose(shaped(y, &[batch, length, heads, size])?, &[0, 2, 1, 3][..])
+        transpose(reshape_to(y, &[batch, length, heads, size])?, &[0, 2, 1, 3][..])
     }
 
     /// `[batch, heads, length, size]` as `[batch, length, outputs]`.
-    fn merged(&self, x: &Tensor) -> Result<Tensor> {
+    fn merge_heads(&self, x: &Tensor) -> Result<Tensor> {
         let &[heads, size, outputs] = &dims(self.kernel.shape());
         let (batch, length) = (x.shape()[0], x.shape()[2]);
-        let flat = shaped(transpose(x, &[0, 2, 1, 3][..])?, &[batch * length, heads * size])?;
-        let mut y = matmul(flat, shaped(&self.kernel, &[heads * size, outputs])?)?;
+        let flat = reshape_to(transpose(x, &[0, 2, 1, 3][..])?, &[batch * length, heads * size])?;
+        let mut y = matmul(flat, reshape_to(&self.kernel, &[heads * size, outputs])?)?;
         if let Some(bias) = &self.bias {
             y = add(y, bias)?;
         }
-        shaped(y, &[batch, length, outputs])
+        reshape_to(y, &[batch, length, outputs])
     }
 }
 
-/// The dimensions of what has three.
+/// The dimensions of a shape of rank 3.
 fn dims(shape: &[usize]) -> [usize; 3] {
     [shape[0], shape[1], shape[2]]
 }
 
-impl Builder<MultiHeadAttention> {
-    /// The size of a head's values. That of its keys, unless it is said here.
-    pub fn value_dim(mut self, size: usize) -> Builder<MultiHeadAttention> {
+impl LayerBuilder<MultiHeadAttention> {
+    /// The size of a head's values. Default: `key_dim`.
+    pub fn value_dim(mut self, size: usize) -> LayerBuilder<MultiHeadAttention> {
         self.options.value_dim = size;
         self
     }
 
-    /// The features of keys and values. As many as queries have, unless it is said here.
-    pub fn memory(mut self, features: usize) -> Builder<MultiHeadAttention> {
+    /// The number of features of keys and values. Default: that of queries.
+    pub fn memory(mut self, features: usize) -> LayerBuilder<MultiHeadAttention> {
         self.options.memory = features;
         self
     }
 
-    /// The features of the result. As many as queries have, unless it is said here.
-    pub fn outputs(mut self, features: usize) -> Builder<MultiHeadAttention> {
+    /// The number of features of the output. Default: that of queries.
+    pub fn outputs(mut self, features: usize) -> LayerBuilder<MultiHeadAttention> {
         self.options.outputs = features;
         self
     }
 
-    /// Whether a sequence that looks at itself looks back only. It looks everywhere, unless it is said here.
-    pub fn causal(mut self, on: bool) -> Builder<MultiHeadAttention> {
+    /// Whether self-attention is causal: a position attends only to itself and earlier ones. Default: false.
+    pub fn causal(mut self, on: bool) -> LayerBuilder<MultiHeadAttention> {
         self.options.causal = on;
         self
     }
 
-    /// The share of attention that is dropped while training. None, unless it is said here.
-    pub fn dropout(mut self, rate: f64) -> Builder<MultiHeadAttention> {
+    /// The dropout rate of the attention weights while training. Default: 0.
+    pub fn dropout(mut self, rate: f64) -> LayerBuilder<MultiHeadAttention> {
         self.options.dropout = rate;
         self
     }
@@ -206,31 +216,31 @@ impl Builder<MultiHeadAttention> {
 
 impl Build for MultiHeadAttention {
     const NAME: &'static str = "MultiHeadAttention";
-    type Options = Options;
+    type Options = AttentionOptions;
 
-    fn build(options: &Options, make: &Make) -> Result<MultiHeadAttention> {
-        let Options { inputs, memory, heads, key_dim, value_dim, outputs, .. } = *options;
+    fn build(options: &AttentionOptions, factory: &VariableFactory) -> Result<MultiHeadAttention> {
+        let AttentionOptions { inputs, memory, heads, key_dim, value_dim, outputs, .. } = *options;
         let sizes = [("inputs", inputs), ("memory", memory), ("heads", heads), ("key_dim", key_dim)];
-        some(&sizes)?;
-        some(&[("value_dim", value_dim), ("outputs", outputs)])?;
+        require_nonzero(&sizes)?;
+        require_nonzero(&[("value_dim", value_dim), ("outputs", outputs)])?;
         check_rate(options.dropout)?;
         let weights = &options.weights;
         let into_heads =
-            |features, size| Projection::new(make, [features, heads, size], &[heads, size], weights);
+            |features, size| Projection::new(factory, [features, heads, size], &[heads, size], weights);
         Ok(MultiHeadAttention {
             query: into_heads(inputs, key_dim)?,
             key: into_heads(memory, key_dim)?,
             value: into_heads(memory, value_dim)?,
-            output: Projection::new(make, [heads, value_dim, outputs], &[outputs], weights)?,
+            output: Projection::new(factory, [heads, value_dim, outputs], &[outputs], weights)?,
             causal: options.causal,
             dropout: options.dropout,
-            at: make.at,
+            at: factory.at,
         })
     }
 }
 
-impl Weighted for MultiHeadAttention {
-    fn weights(options: &mut Options) -> &mut Weights {
+impl HasWeights for MultiHeadAttention {
+    fn weights(options: &mut AttentionOptions) -> &mut WeightOptions {
         &mut options.weights
     }
 }
@@ -240,7 +250,7 @@ impl Layer for MultiHeadAttention {
         self.attend(x, x, x, None, self.causal, mode)
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         let parts = [&self.query, &self.key, &self.value, &self.output];
         for (name, part) in ["query", "key", "value", "attention_output"].into_iter().zip(parts) {
             names.add(&format!("{name}.kernel"), &part.kernel);

@@ -1,4 +1,4 @@
-//! What a layer is like, before its variables are made.
+//! Options of layers, and how their variables are made.
 
 use super::Activation;
 use crate::initializers::Initializer;
@@ -7,55 +7,55 @@ use taut_autodiff::Variable;
 use taut_core::{DType, Error, ErrorKind, Result, Shape, Tensor, with_source_location};
 use taut_memory::Location;
 
-/// Says what a layer is like before its variables are made: `Dense::new(784, 64).bias(false).build()?`.
+/// The options of a layer, before its variables are made: `Dense::new(784, 64).bias(false).build()?`.
 ///
-/// The layer's line, in errors, plans and profiles, is the one that began this.
+/// The layer's source location, in errors, plans and profiles, is that of the call to `new`.
 #[must_use = "`build` makes the layer"]
-pub struct Builder<L: Build> {
+pub struct LayerBuilder<L: Build> {
     pub(super) options: L::Options,
     dtype: DType,
     at: Location,
 }
 
-/// A layer that is built.
+/// A layer that a [`LayerBuilder`] makes.
 pub trait Build: Sized {
     /// Its name in errors.
     const NAME: &'static str;
-    /// What can be said about it.
+    /// Its options.
     type Options: Clone + fmt::Debug;
 
-    /// The layer with its variables.
-    fn build(options: &Self::Options, make: &Make) -> Result<Self>;
+    /// Makes the layer and its variables.
+    fn build(options: &Self::Options, factory: &VariableFactory) -> Result<Self>;
 }
 
-/// A layer of a kernel and perhaps a bias.
-pub trait Weighted: Build {
-    /// What can be said about them.
-    fn weights(options: &mut Self::Options) -> &mut Weights;
+/// A layer with a kernel and an optional bias.
+pub trait HasWeights: Build {
+    /// The options of kernel and bias.
+    fn weights(options: &mut Self::Options) -> &mut WeightOptions;
 }
 
-/// A layer whose sums go through a function of choice.
-pub trait Activated: Weighted {}
+/// A layer with an activation function.
+pub trait HasActivation: HasWeights {}
 
 /// Makes the variables of a layer.
 #[derive(Debug)]
-pub struct Make {
+pub struct VariableFactory {
     pub(super) dtype: DType,
     pub(super) at: Location,
 }
 
-/// What layers with kernels have in common.
+/// The options that all layers with kernels have.
 #[derive(Clone, Debug)]
-pub struct Weights {
+pub struct WeightOptions {
     pub(super) activation: Activation,
     pub(super) bias: bool,
     pub(super) kernel_initializer: Initializer,
     pub(super) bias_initializer: Initializer,
 }
 
-impl Default for Weights {
-    fn default() -> Weights {
-        Weights {
+impl Default for WeightOptions {
+    fn default() -> WeightOptions {
+        WeightOptions {
             activation: Activation::Linear,
             bias: true,
             kernel_initializer: Initializer::GlorotUniform,
@@ -64,71 +64,71 @@ impl Default for Weights {
     }
 }
 
-impl<L: Build> Builder<L> {
-    pub(super) fn new(options: L::Options, at: Location) -> Builder<L> {
-        Builder { options, dtype: DType::F32, at }
+impl<L: Build> LayerBuilder<L> {
+    pub(super) fn new(options: L::Options, at: Location) -> LayerBuilder<L> {
+        LayerBuilder { options, dtype: DType::F32, at }
     }
 
-    /// The element type of its variables, and of the input it takes. Float32, unless it is said here.
-    pub fn dtype(mut self, dtype: DType) -> Builder<L> {
+    /// The dtype of the variables and of the input. Default: float32.
+    pub fn dtype(mut self, dtype: DType) -> LayerBuilder<L> {
         self.dtype = dtype;
         self
     }
 
-    /// The layer, with its variables.
+    /// Makes the layer and its variables.
     pub fn build(self) -> Result<L> {
-        let make = Make { dtype: self.dtype, at: self.at };
+        let factory = VariableFactory { dtype: self.dtype, at: self.at };
         let build = || {
-            if make.dtype.is_float() {
-                return L::build(&self.options, &make);
+            if factory.dtype.is_float() {
+                return L::build(&self.options, &factory);
             }
-            Err(Error::dtype(format!("a layer of type {} cannot be trained", make.dtype)).help("floats can"))
+            Err(Error::dtype(format!("the dtype of a layer must be floating point, got {}", factory.dtype)))
         };
-        with_source_location(None, make.at, build).map_err(|error| error.in_op(L::NAME, []).at(make.at))
+        with_source_location(None, factory.at, build).map_err(|error| error.in_op(L::NAME, []).at(factory.at))
     }
 }
 
-impl<L: Build> Clone for Builder<L> {
-    fn clone(&self) -> Builder<L> {
-        Builder { options: self.options.clone(), ..*self }
+impl<L: Build> Clone for LayerBuilder<L> {
+    fn clone(&self) -> LayerBuilder<L> {
+        LayerBuilder { options: self.options.clone(), ..*self }
     }
 }
 
-impl<L: Build> fmt::Debug for Builder<L> {
+impl<L: Build> fmt::Debug for LayerBuilder<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}: {:?}", L::NAME, self.dtype, self.options)
     }
 }
 
-impl<L: Activated> Builder<L> {
-    /// The function that follows the sums. None, unless it is said here; tanh for [`SimpleRNN`](super::SimpleRNN).
-    pub fn activation(mut self, activation: Activation) -> Builder<L> {
+impl<L: HasActivation> LayerBuilder<L> {
+    /// The activation function. Default: linear; tanh for [`SimpleRNN`](super::SimpleRNN).
+    pub fn activation(mut self, activation: Activation) -> LayerBuilder<L> {
         L::weights(&mut self.options).activation = activation;
         self
     }
 }
 
-impl<L: Weighted> Builder<L> {
-    /// Whether something is added that does not depend on the input. It is, unless it is said here.
-    pub fn bias(mut self, on: bool) -> Builder<L> {
+impl<L: HasWeights> LayerBuilder<L> {
+    /// Whether the layer has a bias. Default: true.
+    pub fn bias(mut self, on: bool) -> LayerBuilder<L> {
         L::weights(&mut self.options).bias = on;
         self
     }
 
-    /// What the kernel is to begin with: [`Initializer::GlorotUniform`], unless it is said here.
-    pub fn kernel_initializer(mut self, initializer: Initializer) -> Builder<L> {
+    /// How the kernel is initialised. Default: [`Initializer::GlorotUniform`].
+    pub fn kernel_initializer(mut self, initializer: Initializer) -> LayerBuilder<L> {
         L::weights(&mut self.options).kernel_initializer = initializer;
         self
     }
 
-    /// What the bias is to begin with: zeros, unless it is said here.
-    pub fn bias_initializer(mut self, initializer: Initializer) -> Builder<L> {
+    /// How the bias is initialised. Default: zeros.
+    pub fn bias_initializer(mut self, initializer: Initializer) -> LayerBuilder<L> {
         L::weights(&mut self.options).bias_initializer = initializer;
         self
     }
 }
 
-impl Make {
+impl VariableFactory {
     /// A trainable variable.
     pub(super) fn variable(
         &self,
@@ -139,7 +139,7 @@ impl Make {
         Variable::builder().name(name).build(initializer.make(shape, self.dtype)?)
     }
 
-    /// A variable that is not trained.
+    /// A non-trainable variable.
     pub(super) fn state(
         &self,
         name: &str,
@@ -149,37 +149,30 @@ impl Make {
         Variable::builder().name(name).trainable(false).build(initializer.make(shape, self.dtype)?)
     }
 
-    /// A bias of this many elements, if there is one.
-    pub(super) fn bias(&self, len: usize, weights: &Weights) -> Result<Option<Variable>> {
+    /// A bias of `len` elements, if the layer has one.
+    pub(super) fn bias(&self, len: usize, weights: &WeightOptions) -> Result<Option<Variable>> {
         weights.bias.then(|| self.variable("bias", [len], weights.bias_initializer)).transpose()
     }
 }
 
-/// Refuses sizes of zero.
-pub(super) fn some(sizes: &[(&str, usize)]) -> Result<()> {
+/// Rejects sizes of zero.
+pub(super) fn require_nonzero(sizes: &[(&str, usize)]) -> Result<()> {
     match sizes.iter().find(|(_, size)| *size == 0) {
         None => Ok(()),
-        Some((what, _)) => {
-            Err(Error::value(format!("{what} must not be 0: {}", said(sizes))).help("give every size"))
-        }
+        Some((name, _)) => Err(Error::value(format!("{name} must be >= 1, got 0"))),
     }
 }
 
-/// Refuses epsilons and the like that are not finite, or negative.
-pub(super) fn not_negative(what: &str, value: f64) -> Result<()> {
+/// Rejects a number that is negative or not finite.
+pub(super) fn require_non_negative(name: &str, value: f64) -> Result<()> {
     if value.is_finite() && value >= 0.0 {
         return Ok(());
     }
-    Err(Error::value(format!("{what} of {value} makes no sense")).help("it is finite, and not below 0"))
+    Err(Error::value(format!("{name} must be finite and >= 0, got {value}")))
 }
 
-fn said(sizes: &[(&str, usize)]) -> String {
-    let all: Vec<String> = sizes.iter().map(|(what, size)| format!("{what} {size}")).collect();
-    all.join(", ")
-}
-
-/// Does a layer's work in its name and for its line.
-pub(super) fn work<R>(
+/// Runs `work` with errors and allocations attributed to this layer and to its source location.
+pub(super) fn in_layer<R>(
     name: &'static str,
     at: Location,
     x: &Tensor,
@@ -188,21 +181,27 @@ pub(super) fn work<R>(
     with_source_location(None, at, work).map_err(|error| error.in_op(name, [x.spec()]).at(at))
 }
 
-/// Refuses an input that is not what the layer was built for, which `wanted` says in words.
-pub(super) fn expect(x: &Tensor, dtype: DType, fits: bool, wanted: impl FnOnce() -> String) -> Result<()> {
+/// Rejects an input whose dtype or shape is not the one that the layer was built for; `expected` describes the shape.
+pub(super) fn check_input(
+    x: &Tensor,
+    dtype: DType,
+    fits: bool,
+    expected: impl FnOnce() -> String,
+) -> Result<()> {
     if fits && x.dtype() == dtype {
         return Ok(());
     }
-    let message = format!("built for {dtype}{}, and got {}", wanted(), x.spec());
+    let message = format!("expected {dtype}{}, got {}", expected(), x.spec());
     Err(if fits {
-        Error::new(ErrorKind::DType, message).help("cast the input, or build the layer with another dtype")
+        Error::new(ErrorKind::DType, message)
+            .help("cast the input, or build the layer with the dtype of the input")
     } else {
         Error::shape(message)
     })
 }
 
-/// The tensor in another shape of as many elements.
-pub(super) fn shaped(x: impl Into<Tensor>, shape: &[usize]) -> Result<Tensor> {
+/// The tensor in another shape with the same number of elements.
+pub(super) fn reshape_to(x: impl Into<Tensor>, shape: &[usize]) -> Result<Tensor> {
     let dims: Vec<isize> = shape.iter().map(|&dim| dim as isize).collect();
     taut_core::ops::shape::reshape(x, &dims)
 }

@@ -1,18 +1,18 @@
-//! Layers made of layers.
+//! Layers that combine other layers.
 
-use super::builder::{Builder, work};
+use super::builder::{LayerBuilder, in_layer};
 use super::recurrent::Recurrent;
-use crate::{Layer, Mode, Names};
+use crate::{Layer, Mode, NamedVariables};
 use std::fmt;
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::shape::{concat, reverse};
 use taut_core::{Result, Tensor};
 use taut_memory::Location;
 
-/// What becomes of the results of both directions.
+/// How the results of both directions are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Merge {
-    /// One behind the other, in the last axis.
+pub enum MergeMode {
+    /// Concatenation along the last axis.
     #[default]
     Concat,
     /// Their sum.
@@ -23,12 +23,12 @@ pub enum Merge {
     Ave,
 }
 
-/// A recurrent layer in both directions.
+/// A recurrent layer that runs in both directions.
 ///
 /// ```
 /// use taut_core::{DType, ops::creation::ones};
-/// use taut_nn::{Layer, Mode, layers::{Bidirectional, GRU, Merge}};
-/// let layer = Bidirectional::new(GRU::new(8, 16), Merge::Concat)?;
+/// use taut_nn::{Layer, Mode, layers::{Bidirectional, GRU, MergeMode}};
+/// let layer = Bidirectional::new(GRU::new(8, 16), MergeMode::Concat)?;
 /// assert_eq!(layer.call(&ones([2, 5, 8], DType::F32)?, Mode::Infer)?.shape()[..], [2, 32]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
@@ -36,16 +36,16 @@ pub enum Merge {
 pub struct Bidirectional<L> {
     forward: L,
     backward: L,
-    merge: Merge,
+    merge: MergeMode,
     at: Location,
 }
 
 impl<L: Recurrent> Bidirectional<L> {
-    /// Two such layers, of which the second goes the other way.
+    /// Two layers with these options; the second runs in the opposite direction.
     #[track_caller]
-    pub fn new(layer: Builder<L>, merge: Merge) -> Result<Bidirectional<L>> {
-        let back = !layer.options.go_backwards;
-        let (forward, backward) = (layer.clone().build()?, layer.go_backwards(back).build()?);
+    pub fn new(layer: LayerBuilder<L>, merge: MergeMode) -> Result<Bidirectional<L>> {
+        let backwards = !layer.options.go_backwards;
+        let (forward, backward) = (layer.clone().build()?, layer.go_backwards(backwards).build()?);
         Ok(Bidirectional { forward, backward, merge, at: Location::caller() })
     }
 }
@@ -53,25 +53,25 @@ impl<L: Recurrent> Bidirectional<L> {
 impl<L: Recurrent> Layer for Bidirectional<L> {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let (forward, backward) = (self.forward.call(x, mode)?, self.backward.call(x, mode)?);
-        work("Bidirectional", self.at, x, || {
+        in_layer("Bidirectional", self.at, x, || {
             let backward =
                 if self.backward.returns_sequences() { reverse(backward, &[1])? } else { backward };
             match self.merge {
-                Merge::Concat => concat(&[forward, backward], -1),
-                Merge::Sum => add(forward, backward),
-                Merge::Mul => mul(forward, backward),
-                Merge::Ave => mul(add(forward, backward)?, 0.5),
+                MergeMode::Concat => concat(&[forward, backward], -1),
+                MergeMode::Sum => add(forward, backward),
+                MergeMode::Mul => mul(forward, backward),
+                MergeMode::Ave => mul(add(forward, backward)?, 0.5),
             }
         })
     }
 
-    fn variables(&self, names: &mut Names) {
-        names.inside("forward_layer", &self.forward);
-        names.inside("backward_layer", &self.backward);
+    fn variables(&self, names: &mut NamedVariables) {
+        names.add_layer("forward_layer", &self.forward);
+        names.add_layer("backward_layer", &self.backward);
     }
 }
 
-/// What a layer makes of the input, and the input itself: `x + layer(x)`.
+/// A residual connection: `x + layer(x)`.
 pub struct Residual {
     layer: Box<dyn Layer>,
     projection: Option<Box<dyn Layer>>,
@@ -79,13 +79,13 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// Around this layer, whose result has the input's shape.
+    /// A residual connection around this layer, whose output has the input's shape.
     #[track_caller]
     pub fn new(layer: impl Layer) -> Residual {
         Residual { layer: Box::new(layer), projection: None, at: Location::caller() }
     }
 
-    /// With another layer in place of the input itself: `projection(x) + layer(x)`.
+    /// Adds the output of a projection instead of the input: `projection(x) + layer(x)`.
     #[must_use]
     pub fn projection(self, projection: impl Layer) -> Residual {
         Residual { projection: Some(Box::new(projection)), ..self }
@@ -94,23 +94,28 @@ impl Residual {
 
 impl Layer for Residual {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let beside = match &self.projection {
+        let shortcut = match &self.projection {
             None => x.clone(),
             Some(projection) => projection.call(x, mode)?,
         };
         let y = self.layer.call(x, mode)?;
-        work("Residual", self.at, x, || {
-            if beside.spec() == y.spec() {
-                return add(beside, y);
+        in_layer("Residual", self.at, x, || {
+            if shortcut.spec() == y.spec() {
+                return add(shortcut, y);
             }
-            let message = format!("the layer makes {}, which does not add to {}", y.spec(), beside.spec());
-            Err(taut_core::Error::shape(message).help("a projection can change the shape of what is added"))
+            let message = format!(
+                "the outputs of both branches must have the same shape, got {} and {}",
+                y.spec(),
+                shortcut.spec()
+            );
+            Err(taut_core::Error::shape(message)
+                .help("set a projection that maps the input to the output's shape"))
         })
     }
 
-    fn variables(&self, names: &mut Names) {
-        names.inside("layer", &self.layer);
-        self.projection.iter().for_each(|projection| names.inside("projection", projection));
+    fn variables(&self, names: &mut NamedVariables) {
+        names.add_layer("layer", &self.layer);
+        self.projection.iter().for_each(|projection| names.add_layer("projection", projection));
     }
 }
 

@@ -1,8 +1,11 @@
 //! Convolutions.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, expect, some, work};
-use crate::{Layer, Mode, Names};
+use super::builder::{
+    Build, HasActivation, HasWeights, LayerBuilder, VariableFactory, WeightOptions, check_input, in_layer,
+    require_nonzero,
+};
+use crate::{Layer, Mode, NamedVariables};
 use taut_autodiff::Variable;
 use taut_core::ops::Padding;
 use taut_core::ops::binary::add;
@@ -10,24 +13,24 @@ use taut_core::ops::contract::{ConvOptions, conv};
 use taut_core::{Error, Result, Tensor};
 use taut_memory::Location;
 
-/// A size per spatial dimension; one number is the same for all.
+/// A size per spatial dimension; one number stands for all dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size<const N: usize>(pub [usize; N]);
+pub struct SpatialSize<const N: usize>(pub [usize; N]);
 
-impl<const N: usize> From<usize> for Size<N> {
-    fn from(size: usize) -> Size<N> {
-        Size([size; N])
+impl<const N: usize> From<usize> for SpatialSize<N> {
+    fn from(size: usize) -> SpatialSize<N> {
+        SpatialSize([size; N])
     }
 }
 
-impl<const N: usize> From<[usize; N]> for Size<N> {
-    fn from(sizes: [usize; N]) -> Size<N> {
-        Size(sizes)
+impl<const N: usize> From<[usize; N]> for SpatialSize<N> {
+    fn from(sizes: [usize; N]) -> SpatialSize<N> {
+        SpatialSize(sizes)
     }
 }
 
-impl<const N: usize> From<Size<N>> for Vec<usize> {
-    fn from(size: Size<N>) -> Vec<usize> {
+impl<const N: usize> From<SpatialSize<N>> for Vec<usize> {
+    fn from(size: SpatialSize<N>) -> Vec<usize> {
         size.0.into()
     }
 }
@@ -59,95 +62,96 @@ pub type Conv2D = Conv<2>;
 /// A convolution over volumes.
 pub type Conv3D = Conv<3>;
 
-/// What can be said about a [`Conv`].
+/// The options of a [`Conv`] and of the other convolution layers.
 #[derive(Clone, Debug)]
-pub struct Options<const N: usize> {
+pub struct ConvLayerOptions<const N: usize> {
     pub(super) inputs: usize,
     pub(super) filters: usize,
     pub(super) window: [usize; N],
     pub(super) causal: bool,
-    pub(super) slide: ConvOptions,
-    pub(super) weights: Weights,
+    pub(super) conv_options: ConvOptions,
+    pub(super) weights: WeightOptions,
 }
 
-impl<const N: usize> Options<N> {
-    pub(super) fn new(inputs: usize, filters: usize, window: Size<N>) -> Options<N> {
-        Options {
+impl<const N: usize> ConvLayerOptions<N> {
+    pub(super) fn new(inputs: usize, filters: usize, window: SpatialSize<N>) -> ConvLayerOptions<N> {
+        ConvLayerOptions {
             inputs,
             filters,
             window: window.0,
             causal: false,
-            slide: ConvOptions::default(),
-            weights: Weights::default(),
+            conv_options: ConvOptions::default(),
+            weights: WeightOptions::default(),
         }
     }
 
-    /// How the window slides, once all was said.
-    pub(super) fn slide(&self) -> Result<ConvOptions> {
+    /// The checked options of the convolution op.
+    pub(super) fn conv_options(&self) -> Result<ConvOptions> {
         let sizes = [("inputs", self.inputs), ("filters", self.filters)];
-        let window = self.window.iter().map(|&size| ("the window", size));
-        let steps = self.slide.strides.iter().map(|&step| ("strides", step));
-        let taps = self.slide.dilations.iter().map(|&step| ("dilations", step));
-        some(&sizes.into_iter().chain(window).chain(steps).chain(taps).collect::<Vec<_>>())?;
+        let window = self.window.iter().map(|&size| ("window", size));
+        let steps = self.conv_options.strides.iter().map(|&step| ("strides", step));
+        let taps = self.conv_options.dilations.iter().map(|&step| ("dilations", step));
+        require_nonzero(&sizes.into_iter().chain(window).chain(steps).chain(taps).collect::<Vec<_>>())?;
         if !(1..=3).contains(&N) {
-            return Err(
-                Error::value(format!("{N} spatial dimensions are not supported")).help("1, 2 and 3 are")
-            );
+            return Err(Error::value(format!("the number of spatial dimensions must be 1, 2 or 3, got {N}")));
         }
-        let mut slide = self.slide.clone();
+        let mut conv_options = self.conv_options.clone();
         if self.causal {
-            if slide.padding != Padding::Valid {
-                return Err(
-                    Error::value("a causal convolution has its own padding").help("leave padding out")
-                );
+            if conv_options.padding != Padding::Valid {
+                return Err(Error::value(format!(
+                    "padding of a causal convolution must be valid, got {:?}",
+                    conv_options.padding
+                ))
+                .help("leave padding out: causal sets it"));
             }
-            let dilation = slide.dilations.first().copied().unwrap_or(1);
-            slide.padding = Padding::Explicit(vec![((self.window[0] - 1).saturating_mul(dilation), 0)]);
+            let dilation = conv_options.dilations.first().copied().unwrap_or(1);
+            conv_options.padding =
+                Padding::Explicit(vec![((self.window[0] - 1).saturating_mul(dilation), 0)]);
         }
-        Ok(slide)
+        Ok(conv_options)
     }
 }
 
-/// A layer whose window slides.
-pub trait Slides: Build {
-    /// A step per dimension.
+/// A layer that slides a window over its input.
+pub trait HasWindow: Build {
+    /// A stride per dimension.
     type Size: Into<Vec<usize>>;
 
-    /// The steps from one window to the next.
+    /// The distance between neighbouring windows.
     fn strides(options: &mut Self::Options) -> &mut Vec<usize>;
-    /// What is added around the input.
+    /// The padding of the input.
     fn padding(options: &mut Self::Options) -> &mut Padding;
 }
 
-/// A layer whose window can have gaps.
-pub trait Dilates: Slides {
-    /// The steps from one tap of the window to the next.
+/// A layer whose window can be dilated.
+pub trait HasDilation: HasWindow {
+    /// The distance between neighbouring elements of the window.
     fn dilations(options: &mut Self::Options) -> &mut Vec<usize>;
 }
 
-impl<L: Slides> Builder<L> {
-    /// The steps from one window to the next. Unless it is said here, 1 for convolutions, and the window's size for pooling.
-    pub fn strides(mut self, strides: impl Into<L::Size>) -> Builder<L> {
+impl<L: HasWindow> LayerBuilder<L> {
+    /// The distance between neighbouring windows. Default: 1 for convolutions, the window's size for pooling.
+    pub fn strides(mut self, strides: impl Into<L::Size>) -> LayerBuilder<L> {
         *L::strides(&mut self.options) = strides.into().into();
         self
     }
 
-    /// What is added around the input. Nothing, unless it is said here.
-    pub fn padding(mut self, padding: Padding) -> Builder<L> {
+    /// The padding of the input. Default: valid (none).
+    pub fn padding(mut self, padding: Padding) -> LayerBuilder<L> {
         *L::padding(&mut self.options) = padding;
         self
     }
 }
 
-impl<L: Dilates> Builder<L> {
-    /// The steps from one tap of the window to the next. 1, unless it is said here.
-    pub fn dilation(mut self, dilation: impl Into<L::Size>) -> Builder<L> {
+impl<L: HasDilation> LayerBuilder<L> {
+    /// The distance between neighbouring elements of the window. Default: 1.
+    pub fn dilation(mut self, dilation: impl Into<L::Size>) -> LayerBuilder<L> {
         *L::dilations(&mut self.options) = dilation.into().into();
         self
     }
 }
 
-/// The name that goes with a number of dimensions.
+/// The name for a number of spatial dimensions.
 pub(super) const fn of_rank(rank: usize, names: [&'static str; 3]) -> &'static str {
     match rank {
         1 => names[0],
@@ -157,24 +161,24 @@ pub(super) const fn of_rank(rank: usize, names: [&'static str; 3]) -> &'static s
 }
 
 impl<const N: usize> Conv<N> {
-    /// A layer for images of this many channels, with this many filters of this size.
+    /// A layer for inputs of `inputs` channels, with `filters` filters of this size.
     #[track_caller]
-    pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<Conv<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
+    pub fn new(inputs: usize, filters: usize, window: impl Into<SpatialSize<N>>) -> LayerBuilder<Conv<N>> {
+        LayerBuilder::new(ConvLayerOptions::new(inputs, filters, window.into()), Location::caller())
     }
 }
 
-impl<const N: usize> Builder<Conv<N>> {
-    /// Input and filters fall into this many groups that do not see each other. One, unless it is said here.
-    pub fn groups(mut self, groups: usize) -> Builder<Conv<N>> {
-        self.options.slide.groups = groups;
+impl<const N: usize> LayerBuilder<Conv<N>> {
+    /// The number of groups: the channels and filters of a group depend only on each other. Default: 1.
+    pub fn groups(mut self, groups: usize) -> LayerBuilder<Conv<N>> {
+        self.options.conv_options.groups = groups;
         self
     }
 }
 
-impl Builder<Conv1D> {
-    /// Pads in front only, so that no output depends on later inputs.
-    pub fn causal(mut self) -> Builder<Conv1D> {
+impl LayerBuilder<Conv1D> {
+    /// Causal padding: pads only at the start, so that no output depends on later inputs.
+    pub fn causal(mut self) -> LayerBuilder<Conv1D> {
         self.options.causal = true;
         self
     }
@@ -182,62 +186,68 @@ impl Builder<Conv1D> {
 
 impl<const N: usize> Build for Conv<N> {
     const NAME: &'static str = of_rank(N, ["Conv1D", "Conv2D", "Conv3D"]);
-    type Options = Options<N>;
+    type Options = ConvLayerOptions<N>;
 
-    fn build(options: &Options<N>, make: &Make) -> Result<Conv<N>> {
-        let (slide, weights) = (options.slide()?, &options.weights);
-        let Options { inputs, filters, .. } = *options;
-        let groups = slide.groups;
+    fn build(options: &ConvLayerOptions<N>, factory: &VariableFactory) -> Result<Conv<N>> {
+        let (conv_options, weights) = (options.conv_options()?, &options.weights);
+        let ConvLayerOptions { inputs, filters, .. } = *options;
+        let groups = conv_options.groups;
         if groups == 0 || !inputs.is_multiple_of(groups) || !filters.is_multiple_of(groups) {
-            let message = format!("{inputs} inputs and {filters} filters do not fall into {groups} groups");
+            let message = format!(
+                "groups must divide inputs and filters, got groups {groups}, inputs {inputs}, filters {filters}"
+            );
             return Err(Error::value(message));
         }
         let shape: Vec<usize> = options.window.into_iter().chain([inputs / groups, filters]).collect();
         Ok(Conv {
-            kernel: make.variable("kernel", shape, weights.kernel_initializer)?,
-            bias: make.bias(filters, weights)?,
+            kernel: factory.variable("kernel", shape, weights.kernel_initializer)?,
+            bias: factory.bias(filters, weights)?,
             activation: weights.activation,
-            options: slide,
-            at: make.at,
+            options: conv_options,
+            at: factory.at,
         })
     }
 }
 
-impl<const N: usize> Weighted for Conv<N> {
-    fn weights(options: &mut Options<N>) -> &mut Weights {
+impl<const N: usize> HasWeights for Conv<N> {
+    fn weights(options: &mut ConvLayerOptions<N>) -> &mut WeightOptions {
         &mut options.weights
     }
 }
 
-impl<const N: usize> Activated for Conv<N> {}
+impl<const N: usize> HasActivation for Conv<N> {}
 
-impl<const N: usize> Slides for Conv<N> {
-    type Size = Size<N>;
+impl<const N: usize> HasWindow for Conv<N> {
+    type Size = SpatialSize<N>;
 
-    fn strides(options: &mut Options<N>) -> &mut Vec<usize> {
-        &mut options.slide.strides
+    fn strides(options: &mut ConvLayerOptions<N>) -> &mut Vec<usize> {
+        &mut options.conv_options.strides
     }
 
-    fn padding(options: &mut Options<N>) -> &mut Padding {
-        &mut options.slide.padding
-    }
-}
-
-impl<const N: usize> Dilates for Conv<N> {
-    fn dilations(options: &mut Options<N>) -> &mut Vec<usize> {
-        &mut options.slide.dilations
+    fn padding(options: &mut ConvLayerOptions<N>) -> &mut Padding {
+        &mut options.conv_options.padding
     }
 }
 
-/// Refuses an image that has other channels, or other dimensions.
-pub(super) fn expect_image<const N: usize>(x: &Tensor, like: &Variable, channels: usize) -> Result<()> {
+impl<const N: usize> HasDilation for Conv<N> {
+    fn dilations(options: &mut ConvLayerOptions<N>) -> &mut Vec<usize> {
+        &mut options.conv_options.dilations
+    }
+}
+
+/// Rejects an input with another rank or another number of channels.
+pub(super) fn check_image<const N: usize>(x: &Tensor, like: &Variable, channels: usize) -> Result<()> {
     let fits = x.rank() == N + 2 && x.shape()[N + 1] == channels;
     let spatial = of_rank(N, ["steps", "height, width", "depth, height, width"]);
-    expect(x, like.dtype(), fits, || format!("[batch, {spatial}, {channels}]"))
+    check_input(x, like.dtype(), fits, || format!("[batch, {spatial}, {channels}]"))
 }
 
-/// What follows the sums.
-pub(super) fn finish(y: Tensor, bias: Option<&Variable>, activation: Activation) -> Result<Tensor> {
+/// Adds the bias, if there is one, and applies the activation.
+pub(super) fn add_bias_and_activate(
+    y: Tensor,
+    bias: Option<&Variable>,
+    activation: Activation,
+) -> Result<Tensor> {
     let y = match bias {
         None => y,
         Some(bias) => add(y, bias)?,
@@ -247,13 +257,13 @@ pub(super) fn finish(y: Tensor, bias: Option<&Variable>, activation: Activation)
 
 impl<const N: usize> Layer for Conv<N> {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        work(Self::NAME, self.at, x, || {
-            expect_image::<N>(x, &self.kernel, self.kernel.shape()[N] * self.options.groups)?;
-            finish(conv(x, &self.kernel, &self.options)?, self.bias.as_ref(), self.activation)
+        in_layer(Self::NAME, self.at, x, || {
+            check_image::<N>(x, &self.kernel, self.kernel.shape()[N] * self.options.groups)?;
+            add_bias_and_activate(conv(x, &self.kernel, &self.options)?, self.bias.as_ref(), self.activation)
         })
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("kernel", &self.kernel);
         self.bias.iter().for_each(|bias| names.add("bias", bias));
     }

@@ -1,8 +1,11 @@
-//! Every output from every input.
+//! Fully connected layers.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, expect, shaped, some, work};
-use crate::{Layer, Mode, Names};
+use super::builder::{
+    Build, HasActivation, HasWeights, LayerBuilder, VariableFactory, WeightOptions, check_input, in_layer,
+    require_nonzero, reshape_to,
+};
+use crate::{Layer, Mode, NamedVariables};
 use taut_autodiff::Variable;
 use taut_core::ops::binary::add;
 use taut_core::ops::contract::matmul;
@@ -26,65 +29,68 @@ pub struct Dense {
     at: Location,
 }
 
-/// What can be said about a [`Dense`].
+/// The options of a [`Dense`].
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DenseOptions {
     inputs: usize,
     units: usize,
-    weights: Weights,
+    weights: WeightOptions,
 }
 
 impl Dense {
-    /// A layer for inputs of this many features, with this many units.
+    /// A layer for inputs of `inputs` features, with `units` units.
     #[track_caller]
-    pub fn new(inputs: usize, units: usize) -> Builder<Dense> {
-        Builder::new(Options { inputs, units, weights: Weights::default() }, Location::caller())
+    pub fn new(inputs: usize, units: usize) -> LayerBuilder<Dense> {
+        LayerBuilder::new(
+            DenseOptions { inputs, units, weights: WeightOptions::default() },
+            Location::caller(),
+        )
     }
 }
 
 impl Build for Dense {
     const NAME: &'static str = "Dense";
-    type Options = Options;
+    type Options = DenseOptions;
 
-    fn build(options: &Options, make: &Make) -> Result<Dense> {
-        let Options { inputs, units, weights } = options;
-        some(&[("inputs", *inputs), ("units", *units)])?;
+    fn build(options: &DenseOptions, factory: &VariableFactory) -> Result<Dense> {
+        let DenseOptions { inputs, units, weights } = options;
+        require_nonzero(&[("inputs", *inputs), ("units", *units)])?;
         Ok(Dense {
-            kernel: make.variable("kernel", [*inputs, *units], weights.kernel_initializer)?,
-            bias: make.bias(*units, weights)?,
+            kernel: factory.variable("kernel", [*inputs, *units], weights.kernel_initializer)?,
+            bias: factory.bias(*units, weights)?,
             activation: weights.activation,
-            at: make.at,
+            at: factory.at,
         })
     }
 }
 
-impl Weighted for Dense {
-    fn weights(options: &mut Options) -> &mut Weights {
+impl HasWeights for Dense {
+    fn weights(options: &mut DenseOptions) -> &mut WeightOptions {
         &mut options.weights
     }
 }
 
-impl Activated for Dense {}
+impl HasActivation for Dense {}
 
 impl Layer for Dense {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        work(Dense::NAME, self.at, x, || {
+        in_layer(Dense::NAME, self.at, x, || {
             let (inputs, units) = (self.kernel.shape()[0], self.kernel.shape()[1]);
             let fits = x.rank() > 1 && x.shape().last() == Some(&inputs);
-            expect(x, self.kernel.dtype(), fits, || format!("[batch, .., {inputs}]"))?;
-            // One product of matrices: as a stack of them, the kernel's gradient would be a stack, too.
+            check_input(x, self.kernel.dtype(), fits, || format!("[batch, .., {inputs}]"))?;
+            // One matrix product, not a batched one: the kernel's gradient would be batched, too, before it is summed.
             let rows: usize = x.shape()[..x.rank() - 1].iter().product();
-            let flat = if x.rank() == 2 { x.clone() } else { shaped(x, &[rows, inputs])? };
+            let flat = if x.rank() == 2 { x.clone() } else { reshape_to(x, &[rows, inputs])? };
             let mut y = matmul(flat, &self.kernel)?;
             if let Some(bias) = &self.bias {
                 y = add(y, bias)?;
             }
             let y = self.activation.apply(y)?;
-            if x.rank() == 2 { Ok(y) } else { shaped(y, &x.shape().clone().with(x.rank() - 1, units)) }
+            if x.rank() == 2 { Ok(y) } else { reshape_to(y, &x.shape().clone().with(x.rank() - 1, units)) }
         })
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("kernel", &self.kernel);
         self.bias.iter().for_each(|bias| names.add("bias", bias));
     }

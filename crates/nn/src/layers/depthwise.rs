@@ -1,68 +1,81 @@
-//! Convolutions that take channels one by one.
+//! Depthwise and separable convolutions.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, shaped, some, work};
-use super::conv::{Dilates, Options as Conv, Size, Slides, expect_image, finish, of_rank};
+use super::builder::{
+    Build, HasActivation, HasWeights, LayerBuilder, VariableFactory, WeightOptions, in_layer,
+    require_nonzero, reshape_to,
+};
+use super::conv::{
+    ConvLayerOptions, HasDilation, HasWindow, SpatialSize, add_bias_and_activate, check_image, of_rank,
+};
 use crate::initializers::Initializer;
-use crate::{Layer, Mode, Names};
+use crate::{Layer, Mode, NamedVariables};
 use taut_autodiff::Variable;
 use taut_core::ops::Padding;
 use taut_core::ops::contract::{ConvOptions, conv};
 use taut_core::{Result, Tensor};
 use taut_memory::Location;
 
-/// What can be said about these layers.
+/// The options of a [`DepthwiseConv`] or [`SeparableConv`].
 #[derive(Clone, Debug)]
-pub struct Options<const N: usize> {
-    conv: Conv<N>,
+pub struct DepthwiseOptions<const N: usize> {
+    conv: ConvLayerOptions<N>,
     multiplier: usize,
     depthwise_initializer: Initializer,
 }
 
-impl<const N: usize> Options<N> {
-    fn new(inputs: usize, filters: usize, window: Size<N>) -> Options<N> {
+impl<const N: usize> DepthwiseOptions<N> {
+    fn new(inputs: usize, filters: usize, window: SpatialSize<N>) -> DepthwiseOptions<N> {
         let depthwise_initializer = Initializer::GlorotUniform;
-        Options { conv: Conv::new(inputs, filters, window), multiplier: 1, depthwise_initializer }
+        DepthwiseOptions {
+            conv: ConvLayerOptions::new(inputs, filters, window),
+            multiplier: 1,
+            depthwise_initializer,
+        }
     }
 
-    /// The kernel `[window.., inputs, multiplier]`, and how it slides.
-    fn depthwise(&self, name: &str, make: &Make) -> Result<(Variable, ConvOptions)> {
+    /// The kernel `[window.., inputs, multiplier]` and the options of its convolution.
+    fn depthwise(&self, name: &str, factory: &VariableFactory) -> Result<(Variable, ConvOptions)> {
         let inputs = self.conv.inputs;
-        let slide = ConvOptions { groups: inputs, ..self.conv.slide()? };
-        some(&[("the multiplier", self.multiplier)])?;
+        let conv_options = ConvOptions { groups: inputs, ..self.conv.conv_options()? };
+        require_nonzero(&[("depth_multiplier", self.multiplier)])?;
         let shape: Vec<usize> = self.conv.window.into_iter().chain([inputs, self.multiplier]).collect();
-        Ok((make.variable(name, shape, self.depthwise_initializer)?, slide))
+        Ok((factory.variable(name, shape, self.depthwise_initializer)?, conv_options))
     }
 }
 
-/// Every channel convolved by itself, with the kernel `[window.., inputs, multiplier]`.
-fn apart<const N: usize>(x: &Tensor, kernel: &Variable, slide: &ConvOptions) -> Result<Tensor> {
+/// A depthwise convolution with the kernel `[window.., inputs, multiplier]`.
+fn depthwise_conv<const N: usize>(
+    x: &Tensor,
+    kernel: &Variable,
+    conv_options: &ConvOptions,
+) -> Result<Tensor> {
     let shape = kernel.shape();
     let grouped: Vec<usize> = shape[..N].iter().copied().chain([1, shape[N] * shape[N + 1]]).collect();
-    conv(x, shaped(kernel, &grouped)?, slide)
+    conv(x, reshape_to(kernel, &grouped)?, conv_options)
 }
 
-/// A layer that takes channels one by one.
-pub trait Depthwise: Build {
-    /// What can be said about that.
+/// A layer with a depthwise kernel.
+pub trait HasDepthwiseKernel: Build {
+    /// The depth multiplier and the initialiser of the depthwise kernel.
     fn depthwise(options: &mut Self::Options) -> (&mut usize, &mut Initializer);
 }
 
-impl<L: Depthwise> Builder<L> {
-    /// How many results each input channel has. One, unless it is said here.
-    pub fn depth_multiplier(mut self, multiplier: usize) -> Builder<L> {
+impl<L: HasDepthwiseKernel> LayerBuilder<L> {
+    /// The number of output channels per input channel. Default: 1.
+    pub fn depth_multiplier(mut self, multiplier: usize) -> LayerBuilder<L> {
         *L::depthwise(&mut self.options).0 = multiplier;
         self
     }
 
-    /// What the kernel for single channels is to begin with: [`Initializer::GlorotUniform`], unless it is said here.
-    pub fn depthwise_initializer(mut self, initializer: Initializer) -> Builder<L> {
+    /// How the depthwise kernel is initialised. Default: [`Initializer::GlorotUniform`].
+    pub fn depthwise_initializer(mut self, initializer: Initializer) -> LayerBuilder<L> {
         *L::depthwise(&mut self.options).1 = initializer;
         self
     }
 }
 
-/// A convolution of every channel by itself: `inputs * multiplier` channels come out.
+/// A depthwise convolution: each channel is convolved separately, with `inputs * multiplier` output channels.
 ///
 /// The kernel is `[window.., inputs, multiplier]`.
 #[derive(Debug)]
@@ -74,51 +87,55 @@ pub struct DepthwiseConv<const N: usize> {
     at: Location,
 }
 
-/// A convolution of every channel of sequences by itself.
+/// A depthwise convolution over sequences.
 pub type DepthwiseConv1D = DepthwiseConv<1>;
-/// A convolution of every channel of images by itself.
+/// A depthwise convolution over images.
 pub type DepthwiseConv2D = DepthwiseConv<2>;
 
 impl<const N: usize> DepthwiseConv<N> {
-    /// A layer for images of this many channels, with windows of this size.
+    /// A layer for inputs of `inputs` channels, with windows of this size.
     #[track_caller]
-    pub fn new(inputs: usize, window: impl Into<Size<N>>) -> Builder<DepthwiseConv<N>> {
-        Builder::new(Options::new(inputs, inputs, window.into()), Location::caller())
+    pub fn new(inputs: usize, window: impl Into<SpatialSize<N>>) -> LayerBuilder<DepthwiseConv<N>> {
+        LayerBuilder::new(DepthwiseOptions::new(inputs, inputs, window.into()), Location::caller())
     }
 }
 
 impl<const N: usize> Build for DepthwiseConv<N> {
     const NAME: &'static str = of_rank(N, ["DepthwiseConv1D", "DepthwiseConv2D", "DepthwiseConv3D"]);
-    type Options = Options<N>;
+    type Options = DepthwiseOptions<N>;
 
-    fn build(options: &Options<N>, make: &Make) -> Result<DepthwiseConv<N>> {
-        let (kernel, slide) = options.depthwise("kernel", make)?;
+    fn build(options: &DepthwiseOptions<N>, factory: &VariableFactory) -> Result<DepthwiseConv<N>> {
+        let (kernel, conv_options) = options.depthwise("kernel", factory)?;
         let weights = &options.conv.weights;
         Ok(DepthwiseConv {
             kernel,
-            bias: make.bias(options.conv.inputs * options.multiplier, weights)?,
+            bias: factory.bias(options.conv.inputs * options.multiplier, weights)?,
             activation: weights.activation,
-            options: slide,
-            at: make.at,
+            options: conv_options,
+            at: factory.at,
         })
     }
 }
 
 impl<const N: usize> Layer for DepthwiseConv<N> {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        work(Self::NAME, self.at, x, || {
-            expect_image::<N>(x, &self.kernel, self.options.groups)?;
-            finish(apart::<N>(x, &self.kernel, &self.options)?, self.bias.as_ref(), self.activation)
+        in_layer(Self::NAME, self.at, x, || {
+            check_image::<N>(x, &self.kernel, self.options.groups)?;
+            add_bias_and_activate(
+                depthwise_conv::<N>(x, &self.kernel, &self.options)?,
+                self.bias.as_ref(),
+                self.activation,
+            )
         })
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("kernel", &self.kernel);
         self.bias.iter().for_each(|bias| names.add("bias", bias));
     }
 }
 
-/// A convolution of every channel by itself, and then one over channels alone: far fewer products than a full one.
+/// A depthwise convolution followed by a pointwise (1 x 1) one: fewer multiplications than a full convolution.
 #[derive(Debug)]
 pub struct SeparableConv<const N: usize> {
     depthwise: Variable,
@@ -135,43 +152,47 @@ pub type SeparableConv1D = SeparableConv<1>;
 pub type SeparableConv2D = SeparableConv<2>;
 
 impl<const N: usize> SeparableConv<N> {
-    /// A layer for images of this many channels, with this many filters of this size.
+    /// A layer for inputs of `inputs` channels, with `filters` filters of this size.
     #[track_caller]
-    pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<SeparableConv<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
+    pub fn new(
+        inputs: usize,
+        filters: usize,
+        window: impl Into<SpatialSize<N>>,
+    ) -> LayerBuilder<SeparableConv<N>> {
+        LayerBuilder::new(DepthwiseOptions::new(inputs, filters, window.into()), Location::caller())
     }
 }
 
 impl<const N: usize> Build for SeparableConv<N> {
     const NAME: &'static str = of_rank(N, ["SeparableConv1D", "SeparableConv2D", "SeparableConv3D"]);
-    type Options = Options<N>;
+    type Options = DepthwiseOptions<N>;
 
-    fn build(options: &Options<N>, make: &Make) -> Result<SeparableConv<N>> {
-        let (depthwise, slide) = options.depthwise("depthwise_kernel", make)?;
-        let Conv { inputs, filters, weights, .. } = &options.conv;
+    fn build(options: &DepthwiseOptions<N>, factory: &VariableFactory) -> Result<SeparableConv<N>> {
+        let (depthwise, conv_options) = options.depthwise("depthwise_kernel", factory)?;
+        let ConvLayerOptions { inputs, filters, weights, .. } = &options.conv;
         let shape: Vec<usize> = [1; N].into_iter().chain([inputs * options.multiplier, *filters]).collect();
         Ok(SeparableConv {
             depthwise,
-            pointwise: make.variable("pointwise_kernel", shape, weights.kernel_initializer)?,
-            bias: make.bias(*filters, weights)?,
+            pointwise: factory.variable("pointwise_kernel", shape, weights.kernel_initializer)?,
+            bias: factory.bias(*filters, weights)?,
             activation: weights.activation,
-            options: slide,
-            at: make.at,
+            options: conv_options,
+            at: factory.at,
         })
     }
 }
 
 impl<const N: usize> Layer for SeparableConv<N> {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        work(Self::NAME, self.at, x, || {
-            expect_image::<N>(x, &self.depthwise, self.options.groups)?;
-            let apart = apart::<N>(x, &self.depthwise, &self.options)?;
-            let y = conv(apart, &self.pointwise, &ConvOptions::default())?;
-            finish(y, self.bias.as_ref(), self.activation)
+        in_layer(Self::NAME, self.at, x, || {
+            check_image::<N>(x, &self.depthwise, self.options.groups)?;
+            let channels = depthwise_conv::<N>(x, &self.depthwise, &self.options)?;
+            let y = conv(channels, &self.pointwise, &ConvOptions::default())?;
+            add_bias_and_activate(y, self.bias.as_ref(), self.activation)
         })
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("depthwise_kernel", &self.depthwise);
         names.add("pointwise_kernel", &self.pointwise);
         self.bias.iter().for_each(|bias| names.add("bias", bias));
@@ -180,34 +201,34 @@ impl<const N: usize> Layer for SeparableConv<N> {
 
 macro_rules! options {
     ($($layer:ident)*) => {$(
-        impl<const N: usize> Weighted for $layer<N> {
-            fn weights(options: &mut Options<N>) -> &mut Weights {
+        impl<const N: usize> HasWeights for $layer<N> {
+            fn weights(options: &mut DepthwiseOptions<N>) -> &mut WeightOptions {
                 &mut options.conv.weights
             }
         }
 
-        impl<const N: usize> Activated for $layer<N> {}
+        impl<const N: usize> HasActivation for $layer<N> {}
 
-        impl<const N: usize> Slides for $layer<N> {
-            type Size = Size<N>;
+        impl<const N: usize> HasWindow for $layer<N> {
+            type Size = SpatialSize<N>;
 
-            fn strides(options: &mut Options<N>) -> &mut Vec<usize> {
-                &mut options.conv.slide.strides
+            fn strides(options: &mut DepthwiseOptions<N>) -> &mut Vec<usize> {
+                &mut options.conv.conv_options.strides
             }
 
-            fn padding(options: &mut Options<N>) -> &mut Padding {
-                &mut options.conv.slide.padding
-            }
-        }
-
-        impl<const N: usize> Dilates for $layer<N> {
-            fn dilations(options: &mut Options<N>) -> &mut Vec<usize> {
-                &mut options.conv.slide.dilations
+            fn padding(options: &mut DepthwiseOptions<N>) -> &mut Padding {
+                &mut options.conv.conv_options.padding
             }
         }
 
-        impl<const N: usize> Depthwise for $layer<N> {
-            fn depthwise(options: &mut Options<N>) -> (&mut usize, &mut Initializer) {
+        impl<const N: usize> HasDilation for $layer<N> {
+            fn dilations(options: &mut DepthwiseOptions<N>) -> &mut Vec<usize> {
+                &mut options.conv.conv_options.dilations
+            }
+        }
+
+        impl<const N: usize> HasDepthwiseKernel for $layer<N> {
+            fn depthwise(options: &mut DepthwiseOptions<N>) -> (&mut usize, &mut Initializer) {
                 (&mut options.multiplier, &mut options.depthwise_initializer)
             }
         }

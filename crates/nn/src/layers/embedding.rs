@@ -1,16 +1,16 @@
-//! A vector for each of many things.
+//! Embedding tables.
 
-use super::builder::{Build, Builder, Make, some, work};
+use super::builder::{Build, LayerBuilder, VariableFactory, in_layer, require_nonzero};
 use crate::initializers::Initializer;
-use crate::{Layer, Mode, Names};
+use crate::{Layer, Mode, NamedVariables};
 use taut_autodiff::Variable;
 use taut_core::ops::nn::embedding_lookup;
 use taut_core::{Result, Tensor};
 use taut_memory::Location;
 
-/// A table of vectors, of which the ids in the input pick rows. An id that is no row is an error.
+/// A table of vectors; ids in the input select rows. An id outside the table is an error.
 ///
-/// The table's gradient holds the rows that were picked and no others.
+/// The gradient of the table is sparse: it holds only the selected rows.
 ///
 /// ```
 /// use taut_core::Tensor;
@@ -26,20 +26,20 @@ pub struct Embedding {
     at: Location,
 }
 
-/// What can be said about an [`Embedding`].
+/// The options of an [`Embedding`].
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct EmbeddingOptions {
     rows: usize,
     units: usize,
     initializer: Initializer,
 }
 
 impl Embedding {
-    /// A table of this many rows, each of this many elements.
+    /// A table of `rows` rows of `units` elements.
     #[track_caller]
-    pub fn new(rows: usize, units: usize) -> Builder<Embedding> {
+    pub fn new(rows: usize, units: usize) -> LayerBuilder<Embedding> {
         let initializer = Initializer::RandomUniform { low: -0.05, high: 0.05 };
-        Builder::new(Options { rows, units, initializer }, Location::caller())
+        LayerBuilder::new(EmbeddingOptions { rows, units, initializer }, Location::caller())
     }
 
     /// The table.
@@ -48,9 +48,9 @@ impl Embedding {
     }
 }
 
-impl Builder<Embedding> {
-    /// What the table is to begin with: uniform from -0.05 to 0.05, unless it is said here.
-    pub fn embeddings_initializer(mut self, initializer: Initializer) -> Builder<Embedding> {
+impl LayerBuilder<Embedding> {
+    /// How the table is initialised. Default: uniform on [-0.05, 0.05).
+    pub fn embeddings_initializer(mut self, initializer: Initializer) -> LayerBuilder<Embedding> {
         self.options.initializer = initializer;
         self
     }
@@ -58,21 +58,24 @@ impl Builder<Embedding> {
 
 impl Build for Embedding {
     const NAME: &'static str = "Embedding";
-    type Options = Options;
+    type Options = EmbeddingOptions;
 
-    fn build(options: &Options, make: &Make) -> Result<Embedding> {
-        let &Options { rows, units, initializer } = options;
-        some(&[("rows", rows), ("units", units)])?;
-        Ok(Embedding { embeddings: make.variable("embeddings", [rows, units], initializer)?, at: make.at })
+    fn build(options: &EmbeddingOptions, factory: &VariableFactory) -> Result<Embedding> {
+        let &EmbeddingOptions { rows, units, initializer } = options;
+        require_nonzero(&[("rows", rows), ("units", units)])?;
+        Ok(Embedding {
+            embeddings: factory.variable("embeddings", [rows, units], initializer)?,
+            at: factory.at,
+        })
     }
 }
 
 impl Layer for Embedding {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        work(Embedding::NAME, self.at, x, || embedding_lookup(&self.embeddings, x))
+        in_layer(Embedding::NAME, self.at, x, || embedding_lookup(&self.embeddings, x))
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("embeddings", &self.embeddings);
     }
 }

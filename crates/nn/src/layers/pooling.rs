@@ -1,7 +1,7 @@
-//! Images that shrink.
+//! Pooling.
 
-use super::builder::{Build, Builder, Make, some, work};
-use super::conv::{Size, Slides, of_rank};
+use super::builder::{Build, LayerBuilder, VariableFactory, in_layer, require_nonzero};
+use super::conv::{HasWindow, SpatialSize, of_rank};
 use crate::{Layer, Mode};
 use taut_core::ops::Padding;
 use taut_core::ops::contract::{PoolOptions, avg_pool_with, max_pool_with};
@@ -9,21 +9,21 @@ use taut_core::ops::reduce::{max, mean};
 use taut_core::{Error, Result, Tensor};
 use taut_memory::Location;
 
-/// Refuses an input that is no image of `N` dimensions.
-fn expect_image<const N: usize>(x: &Tensor) -> Result<()> {
+/// Rejects an input that does not have `N` spatial dimensions.
+fn check_image<const N: usize>(x: &Tensor) -> Result<()> {
     if x.rank() == N + 2 {
         return Ok(());
     }
     let spatial = of_rank(N, ["steps", "height, width", "depth, height, width"]);
-    Err(Error::shape(format!("built for [batch, {spatial}, channels], and got {}", x.spec())))
+    Err(Error::shape(format!("expected [batch, {spatial}, channels], got {}", x.spec())))
 }
 
 fn checked(mut pool: PoolOptions) -> Result<PoolOptions> {
     if pool.strides.is_empty() {
         pool.strides.clone_from(&pool.ksize);
     }
-    let sizes = pool.ksize.iter().map(|&size| ("the window", size));
-    some(&sizes.chain(pool.strides.iter().map(|&step| ("strides", step))).collect::<Vec<_>>())?;
+    let sizes = pool.ksize.iter().map(|&size| ("window", size));
+    require_nonzero(&sizes.chain(pool.strides.iter().map(|&step| ("strides", step))).collect::<Vec<_>>())?;
     Ok(pool)
 }
 
@@ -41,9 +41,9 @@ macro_rules! pooling {
         impl<const N: usize> $name<N> {
             /// A layer with windows of this size.
             #[track_caller]
-            pub fn new(window: impl Into<Size<N>>) -> Builder<$name<N>> {
+            pub fn new(window: impl Into<SpatialSize<N>>) -> LayerBuilder<$name<N>> {
                 let pool = PoolOptions { ksize: window.into().into(), ..PoolOptions::default() };
-                Builder::new(pool, Location::caller())
+                LayerBuilder::new(pool, Location::caller())
             }
         }
 
@@ -51,13 +51,13 @@ macro_rules! pooling {
             const NAME: &'static str = of_rank(N, [$(stringify!($alias)),*]);
             type Options = PoolOptions;
 
-            fn build(options: &PoolOptions, make: &Make) -> Result<$name<N>> {
-                Ok($name { pool: checked(options.clone())?, at: make.at })
+            fn build(options: &PoolOptions, factory: &VariableFactory) -> Result<$name<N>> {
+                Ok($name { pool: checked(options.clone())?, at: factory.at })
             }
         }
 
-        impl<const N: usize> Slides for $name<N> {
-            type Size = Size<N>;
+        impl<const N: usize> HasWindow for $name<N> {
+            type Size = SpatialSize<N>;
 
             fn strides(options: &mut PoolOptions) -> &mut Vec<usize> {
                 &mut options.strides
@@ -70,8 +70,8 @@ macro_rules! pooling {
 
         impl<const N: usize> Layer for $name<N> {
             fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-                work(Self::NAME, self.at, x, || {
-                    expect_image::<N>(x)?;
+                in_layer(Self::NAME, self.at, x, || {
+                    check_image::<N>(x)?;
                     $op(x, &self.pool)
                 })
             }
@@ -88,7 +88,7 @@ pooling! {
 }
 
 pooling! {
-    /// The mean of every window of `[batch, spatial.., channels]`, per channel; padding does not count.
+    /// The mean of every window of `[batch, spatial.., channels]`, per channel, without the padding.
     AveragePooling = avg_pool_with;
     AveragePooling1D, "The mean of every window of sequences.", 1;
     AveragePooling2D, "The mean of every window of images.", 2;
@@ -109,12 +109,12 @@ macro_rules! global_pooling {
         impl<const N: usize> $name<N> {
             /// The layer.
             #[track_caller]
-            #[expect(clippy::new_without_default, reason = "a default has no line of its own")]
+            #[expect(clippy::new_without_default, reason = "`new` records the caller's source location")]
             pub fn new() -> $name<N> {
                 $name { keepdims: false, at: Location::caller() }
             }
 
-            /// Whether the spatial dimensions stay, with size 1. They do not, unless it is said here.
+            /// Whether the spatial dimensions are kept with size 1. Default: false.
             #[must_use]
             pub fn keepdims(self, keepdims: bool) -> $name<N> {
                 $name { keepdims, ..self }
@@ -123,8 +123,8 @@ macro_rules! global_pooling {
 
         impl<const N: usize> Layer for $name<N> {
             fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-                work(of_rank(N, [$(stringify!($alias)),*]), self.at, x, || {
-                    expect_image::<N>(x)?;
+                in_layer(of_rank(N, [$(stringify!($alias)),*]), self.at, x, || {
+                    check_image::<N>(x)?;
                     let axes: [isize; N] = std::array::from_fn(|i| i as isize + 1);
                     $op(x, axes, self.keepdims)
                 })

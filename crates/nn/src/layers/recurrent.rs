@@ -1,9 +1,12 @@
-//! Layers that go through sequences, step by step.
+//! Recurrent layers.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, expect, shaped, some, work};
+use super::builder::{
+    Build, HasActivation, HasWeights, LayerBuilder, VariableFactory, WeightOptions, check_input, in_layer,
+    require_nonzero, reshape_to,
+};
 use crate::initializers::Initializer;
-use crate::{Layer, Mode, Names};
+use crate::{Layer, Mode, NamedVariables};
 use taut_autodiff::Variable;
 use taut_control::Loops;
 use taut_core::ops::binary::add;
@@ -13,12 +16,12 @@ use taut_core::ops::shape::{concat, reverse, swapaxes, unstack};
 use taut_core::{DType, Error, Result, Tensor};
 use taut_memory::Location;
 
-/// What can be said about a recurrent layer.
+/// The options of a recurrent layer.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RecurrentOptions {
     inputs: usize,
     units: usize,
-    weights: Weights,
+    weights: WeightOptions,
     recurrent_initializer: Initializer,
     return_sequences: bool,
     pub(super) go_backwards: bool,
@@ -26,12 +29,12 @@ pub struct Options {
     loops: Loops,
 }
 
-impl Options {
-    fn new(inputs: usize, units: usize, activation: Activation) -> Options {
-        Options {
+impl RecurrentOptions {
+    fn new(inputs: usize, units: usize, activation: Activation) -> RecurrentOptions {
+        RecurrentOptions {
             inputs,
             units,
-            weights: Weights { activation, ..Weights::default() },
+            weights: WeightOptions { activation, ..WeightOptions::default() },
             recurrent_initializer: Initializer::Orthogonal { gain: 1.0 },
             return_sequences: false,
             go_backwards: false,
@@ -41,42 +44,42 @@ impl Options {
     }
 }
 
-/// A layer that goes through sequences `[batch, steps, features]`.
-pub trait Recurrent: Layer + Build<Options = Options> {
-    /// Whether it gives what it puts out at every step.
+/// A recurrent layer over sequences `[batch, steps, features]`.
+pub trait Recurrent: Layer + Build<Options = RecurrentOptions> {
+    /// Whether the output has one element per step.
     fn returns_sequences(&self) -> bool;
 }
 
-impl<L: Recurrent> Builder<L> {
-    /// Whether it gives what it puts out at every step, `[batch, steps, units]`, and not at the last one only.
-    pub fn return_sequences(mut self, on: bool) -> Builder<L> {
+impl<L: Recurrent> LayerBuilder<L> {
+    /// Whether the output has every step, `[batch, steps, units]`, or only the last one. Default: false.
+    pub fn return_sequences(mut self, on: bool) -> LayerBuilder<L> {
         self.options.return_sequences = on;
         self
     }
 
-    /// Whether it begins at the end. What it puts out at every step is then in that order, too.
-    pub fn go_backwards(mut self, on: bool) -> Builder<L> {
+    /// Whether the sequence is processed from its end; outputs are then in that order, too. Default: false.
+    pub fn go_backwards(mut self, on: bool) -> LayerBuilder<L> {
         self.options.go_backwards = on;
         self
     }
 
-    /// The most bytes of states that the gradient may keep: the others are computed again, as few times as possible. Without
-    /// a budget, what the gradient needs of every step is kept.
-    pub fn grad_budget(mut self, bytes: usize) -> Builder<L> {
+    /// The most bytes of states that may be saved for the backward pass; the others are recomputed from checkpoints, as few times as
+    /// possible. Without a budget, every step is saved.
+    pub fn grad_budget(mut self, bytes: usize) -> LayerBuilder<L> {
         self.options.loops = self.options.loops.grad_budget(bytes);
         self
     }
 
-    /// What the kernel of the state is to begin with: orthogonal, unless it is said here.
-    pub fn recurrent_initializer(mut self, initializer: Initializer) -> Builder<L> {
+    /// How the recurrent kernel is initialised. Default: orthogonal.
+    pub fn recurrent_initializer(mut self, initializer: Initializer) -> LayerBuilder<L> {
         self.options.recurrent_initializer = initializer;
         self
     }
 }
 
-/// What recurrent layers have in common.
+/// Weights and options that all recurrent layers have.
 #[derive(Debug)]
-struct Core {
+struct RecurrentCore {
     kernel: Variable,
     recurrent_kernel: Variable,
     bias: Option<Variable>,
@@ -86,30 +89,30 @@ struct Core {
     at: Location,
 }
 
-impl Core {
-    /// A layer of this many gates, with a bias of this many rows.
+impl RecurrentCore {
+    /// A layer of `gates` gates, with this bias.
     fn new(
-        options: &Options,
+        options: &RecurrentOptions,
         gates: usize,
         bias: impl FnOnce() -> Result<Variable>,
-        make: &Make,
-    ) -> Result<Core> {
-        let Options { inputs, units, weights, recurrent_initializer, .. } = options;
-        some(&[("inputs", *inputs), ("units", *units)])?;
+        factory: &VariableFactory,
+    ) -> Result<RecurrentCore> {
+        let RecurrentOptions { inputs, units, weights, recurrent_initializer, .. } = options;
+        require_nonzero(&[("inputs", *inputs), ("units", *units)])?;
         let columns = gates.checked_mul(*units).ok_or_else(|| {
             Error::shape(format!(
-                "{gates} gates of {units} units have more elements than memory has addresses"
+                "the number of elements of {gates} gates of {units} units exceeds the address space"
             ))
         })?;
         let recurrent = [*units, columns];
-        Ok(Core {
-            kernel: make.variable("kernel", [*inputs, columns], weights.kernel_initializer)?,
-            recurrent_kernel: make.variable("recurrent_kernel", recurrent, *recurrent_initializer)?,
+        Ok(RecurrentCore {
+            kernel: factory.variable("kernel", [*inputs, columns], weights.kernel_initializer)?,
+            recurrent_kernel: factory.variable("recurrent_kernel", recurrent, *recurrent_initializer)?,
             bias: weights.bias.then(bias).transpose()?,
             return_sequences: options.return_sequences,
             go_backwards: options.go_backwards,
             loops: options.loops.clone(),
-            at: make.at,
+            at: factory.at,
         })
     }
 
@@ -121,16 +124,16 @@ impl Core {
         self.kernel.dtype()
     }
 
-    /// The input with its steps first, in the order in which they come.
+    /// The input with the step axis first, in the order in which steps are processed.
     fn steps(&self, x: &Tensor) -> Result<Tensor> {
         let inputs = self.kernel.shape()[0];
         let fits = x.rank() == 3 && x.shape()[2] == inputs;
-        expect(x, self.dtype(), fits, || format!("[batch, steps, {inputs}]"))?;
+        check_input(x, self.dtype(), fits, || format!("[batch, steps, {inputs}]"))?;
         let steps = swapaxes(x, 0, 1)?;
         if self.go_backwards { reverse(steps, &[0]) } else { Ok(steps) }
     }
 
-    /// The state to begin with: this one, or zeros.
+    /// The initial state: the given one, or zeros.
     fn state(&self, given: Option<&Tensor>, x: &Tensor) -> Result<Tensor> {
         let shape = [x.shape()[0], self.units()];
         match given {
@@ -138,23 +141,23 @@ impl Core {
             Some(state) if state.shape()[..] == shape && state.dtype() == self.dtype() => Ok(state.clone()),
             Some(state) => {
                 let (dtype, [batch, units]) = (self.dtype(), shape);
-                let message = format!("the state is {dtype}[{batch}, {units}], not {}", state.spec());
+                let message = format!("the state must be {dtype}[{batch}, {units}], got {}", state.spec());
                 Err(Error::shape(message))
             }
         }
     }
 
-    /// What the layer gives: what was put out at every step, or at the last.
+    /// The layer's result: the outputs of every step, or of the last.
     fn result(&self, all: Tensor, last: &Tensor) -> Result<Tensor> {
         if self.return_sequences { swapaxes(all, 0, 1) } else { Ok(last.clone()) }
     }
 
-    /// The bias, or zeros in its place.
+    /// The bias, or zeros if there is none.
     fn bias(&self, shape: &[usize]) -> Result<Tensor> {
         self.bias.as_ref().map_or_else(|| zeros(shape, self.dtype()), |bias| Ok(bias.read()))
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("kernel", &self.kernel);
         names.add("recurrent_kernel", &self.recurrent_kernel);
         self.bias.iter().for_each(|bias| names.add("bias", bias));
@@ -164,26 +167,26 @@ impl Core {
 /// `state = activation(x @ kernel + state @ recurrent_kernel + bias)` at every step.
 #[derive(Debug)]
 pub struct SimpleRNN {
-    core: Core,
+    core: RecurrentCore,
     activation: Activation,
 }
 
 impl SimpleRNN {
-    /// A layer for steps of this many features, with this many units.
+    /// A layer for steps of `inputs` features, with `units` units.
     #[track_caller]
-    pub fn new(inputs: usize, units: usize) -> Builder<SimpleRNN> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
+    pub fn new(inputs: usize, units: usize) -> LayerBuilder<SimpleRNN> {
+        LayerBuilder::new(RecurrentOptions::new(inputs, units, Activation::Tanh), Location::caller())
     }
 
-    /// What the layer gives, and its last state, `[batch, units]`; it begins with this one, or with zeros.
+    /// The result and the last state, `[batch, units]`. `state` is the initial state; zeros if there is none.
     pub fn run(&self, x: &Tensor, state: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let core = &self.core;
-        work(SimpleRNN::NAME, core.at, x, || {
+        in_layer(SimpleRNN::NAME, core.at, x, || {
             let (steps, state) = (core.steps(x)?, core.state(state, x)?);
             let (count, batch, features) = (steps.shape()[0], steps.shape()[1], steps.shape()[2]);
-            let flat = shaped(steps, &[count * batch, features])?;
+            let flat = reshape_to(steps, &[count * batch, features])?;
             let inputs = add(matmul(flat, &core.kernel)?, core.bias(&[core.units()])?)?;
-            let inputs = shaped(inputs, &[count, batch, core.units()])?;
+            let inputs = reshape_to(inputs, &[count, batch, core.units()])?;
             let recurrent = core.recurrent_kernel.read();
             let step = |state: Tensor, input: Tensor| {
                 let state = self.activation.apply(add(matmul(state, &recurrent)?, input)?)?;
@@ -197,17 +200,20 @@ impl SimpleRNN {
 
 impl Build for SimpleRNN {
     const NAME: &'static str = "SimpleRNN";
-    type Options = Options;
+    type Options = RecurrentOptions;
 
-    fn build(options: &Options, make: &Make) -> Result<SimpleRNN> {
-        let bias = || make.variable("bias", [options.units], options.weights.bias_initializer);
-        Ok(SimpleRNN { core: Core::new(options, 1, bias, make)?, activation: options.weights.activation })
+    fn build(options: &RecurrentOptions, factory: &VariableFactory) -> Result<SimpleRNN> {
+        let bias = || factory.variable("bias", [options.units], options.weights.bias_initializer);
+        Ok(SimpleRNN {
+            core: RecurrentCore::new(options, 1, bias, factory)?,
+            activation: options.weights.activation,
+        })
     }
 }
 
-impl Activated for SimpleRNN {}
+impl HasActivation for SimpleRNN {}
 
-/// A long short-term memory: a state and a memory, and gates that say what goes in and out.
+/// Long short-term memory (LSTM).
 ///
 /// The kernels have columns for the input gate, the forget gate, the candidate and the output gate, in this order.
 ///
@@ -220,20 +226,20 @@ impl Activated for SimpleRNN {}
 /// ```
 #[derive(Debug)]
 pub struct LSTM {
-    core: Core,
+    core: RecurrentCore,
 }
 
 impl LSTM {
-    /// A layer for steps of this many features, with this many units.
+    /// A layer for steps of `inputs` features, with `units` units.
     #[track_caller]
-    pub fn new(inputs: usize, units: usize) -> Builder<LSTM> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
+    pub fn new(inputs: usize, units: usize) -> LayerBuilder<LSTM> {
+        LayerBuilder::new(RecurrentOptions::new(inputs, units, Activation::Tanh), Location::caller())
     }
 
-    /// What the layer gives, and its last state and memory, `[batch, units]`; it begins with these, or with zeros.
+    /// The result, and the last hidden state and cell state, `[batch, units]`. `state` holds the initial ones; zeros if there are none.
     pub fn run(&self, x: &Tensor, state: Option<(&Tensor, &Tensor)>) -> Result<(Tensor, (Tensor, Tensor))> {
         let core = &self.core;
-        work(LSTM::NAME, core.at, x, || {
+        in_layer(LSTM::NAME, core.at, x, || {
             let steps = core.steps(x)?;
             let state = (core.state(state.map(|s| s.0), x)?, core.state(state.map(|s| s.1), x)?);
             let (kernel, recurrent) = (core.kernel.read(), core.recurrent_kernel.read());
@@ -244,9 +250,9 @@ impl LSTM {
     }
 }
 
-impl Builder<LSTM> {
-    /// Whether the forget gate's bias begins with ones, so that it forgets little. It does, unless it is said here.
-    pub fn unit_forget_bias(mut self, on: bool) -> Builder<LSTM> {
+impl LayerBuilder<LSTM> {
+    /// Whether the forget gate's bias is initialised to ones. Default: true.
+    pub fn unit_forget_bias(mut self, on: bool) -> LayerBuilder<LSTM> {
         self.options.unit_forget_bias = on;
         self
     }
@@ -254,42 +260,43 @@ impl Builder<LSTM> {
 
 impl Build for LSTM {
     const NAME: &'static str = "LSTM";
-    type Options = Options;
+    type Options = RecurrentOptions;
 
-    fn build(options: &Options, make: &Make) -> Result<LSTM> {
+    fn build(options: &RecurrentOptions, factory: &VariableFactory) -> Result<LSTM> {
         let (units, initializer) = (options.units, options.weights.bias_initializer);
         let bias = || {
             if !options.unit_forget_bias {
-                return make.variable("bias", [4 * units], initializer);
+                return factory.variable("bias", [4 * units], initializer);
             }
-            let part = |gates: usize, initializer: Initializer| initializer.make([gates * units], make.dtype);
+            let part =
+                |gates: usize, initializer: Initializer| initializer.make([gates * units], factory.dtype);
             let parts = [part(1, initializer)?, part(1, Initializer::Ones)?, part(2, initializer)?];
             Variable::builder().name("bias").build(concat(&parts, 0)?)
         };
-        Ok(LSTM { core: Core::new(options, 4, bias, make)? })
+        Ok(LSTM { core: RecurrentCore::new(options, 4, bias, factory)? })
     }
 }
 
-/// A gated recurrent unit: a state, and gates that say how much of it stays.
+/// Gated recurrent unit (GRU).
 ///
 /// The kernels have columns for the update gate, the reset gate and the candidate, in this order; the bias has a row for the
 /// input and one for the state. The reset gate is applied after the product with the state (`reset_after`).
 #[derive(Debug)]
 pub struct GRU {
-    core: Core,
+    core: RecurrentCore,
 }
 
 impl GRU {
-    /// A layer for steps of this many features, with this many units.
+    /// A layer for steps of `inputs` features, with `units` units.
     #[track_caller]
-    pub fn new(inputs: usize, units: usize) -> Builder<GRU> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
+    pub fn new(inputs: usize, units: usize) -> LayerBuilder<GRU> {
+        LayerBuilder::new(RecurrentOptions::new(inputs, units, Activation::Tanh), Location::caller())
     }
 
-    /// What the layer gives, and its last state, `[batch, units]`; it begins with this one, or with zeros.
+    /// The result and the last state, `[batch, units]`. `state` is the initial state; zeros if there is none.
     pub fn run(&self, x: &Tensor, state: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let core = &self.core;
-        work(GRU::NAME, core.at, x, || {
+        in_layer(GRU::NAME, core.at, x, || {
             let (steps, state) = (core.steps(x)?, core.state(state, x)?);
             let (kernel, recurrent) = (core.kernel.read(), core.recurrent_kernel.read());
             let bias = unstack(core.bias(&[2, 3 * core.units()])?, 0)?;
@@ -301,18 +308,18 @@ impl GRU {
 
 impl Build for GRU {
     const NAME: &'static str = "GRU";
-    type Options = Options;
+    type Options = RecurrentOptions;
 
-    fn build(options: &Options, make: &Make) -> Result<GRU> {
-        let bias = || make.variable("bias", [2, 3 * options.units], options.weights.bias_initializer);
-        Ok(GRU { core: Core::new(options, 3, bias, make)? })
+    fn build(options: &RecurrentOptions, factory: &VariableFactory) -> Result<GRU> {
+        let bias = || factory.variable("bias", [2, 3 * options.units], options.weights.bias_initializer);
+        Ok(GRU { core: RecurrentCore::new(options, 3, bias, factory)? })
     }
 }
 
 macro_rules! recurrent {
     ($($layer:ident)*) => {$(
-        impl Weighted for $layer {
-            fn weights(options: &mut Options) -> &mut Weights {
+        impl HasWeights for $layer {
+            fn weights(options: &mut RecurrentOptions) -> &mut WeightOptions {
                 &mut options.weights
             }
         }
@@ -328,7 +335,7 @@ macro_rules! recurrent {
                 Ok(self.run(x, None)?.0)
             }
 
-            fn variables(&self, names: &mut Names) {
+            fn variables(&self, names: &mut NamedVariables) {
                 self.core.variables(names);
             }
         }

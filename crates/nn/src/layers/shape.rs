@@ -1,12 +1,12 @@
-//! Layers without variables.
+//! Layers that change shapes, and functions as layers.
 
-use super::builder::{shaped, work};
+use super::builder::{in_layer, reshape_to};
 use crate::{Layer, Mode};
 use std::fmt;
 use taut_core::{Error, Result, Tensor};
 use taut_memory::Location;
 
-/// Every sample as one row: `[batch, ..]` becomes `[batch, features]`.
+/// Flattens every sample: `[batch, ..]` becomes `[batch, features]`.
 #[derive(Clone, Debug)]
 pub struct Flatten {
     at: Location,
@@ -15,7 +15,7 @@ pub struct Flatten {
 impl Flatten {
     /// The layer.
     #[track_caller]
-    #[expect(clippy::new_without_default, reason = "a default has no line of its own")]
+    #[expect(clippy::new_without_default, reason = "`new` records the caller's source location")]
     pub fn new() -> Flatten {
         Flatten { at: Location::caller() }
     }
@@ -23,14 +23,14 @@ impl Flatten {
 
 impl Layer for Flatten {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        work("Flatten", self.at, x, || match x.shape().split_first() {
-            None => Err(Error::shape("a number has no batch")),
-            Some((&batch, rest)) => shaped(x, &[batch, rest.iter().product()]),
+        in_layer("Flatten", self.at, x, || match x.shape().split_first() {
+            None => Err(Error::shape("expected rank >= 1, got a scalar")),
+            Some((&batch, rest)) => reshape_to(x, &[batch, rest.iter().product()]),
         })
     }
 }
 
-/// Every sample in another shape.
+/// Reshapes every sample.
 #[derive(Clone, Debug)]
 pub struct Reshape {
     shape: Vec<isize>,
@@ -38,7 +38,7 @@ pub struct Reshape {
 }
 
 impl Reshape {
-    /// Samples of this shape; the batch is not part of it. One dimension may be -1: what is left.
+    /// Reshapes samples to `shape`, which leaves out the batch axis. One dimension may be -1: it is inferred.
     #[track_caller]
     pub fn new(shape: impl Into<Vec<isize>>) -> Reshape {
         Reshape { shape: shape.into(), at: Location::caller() }
@@ -47,31 +47,32 @@ impl Reshape {
 
 impl Layer for Reshape {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        work("Reshape", self.at, x, || {
+        in_layer("Reshape", self.at, x, || {
             let Some((&batch, sample)) = x.shape().split_first() else {
-                return Err(Error::shape("a number has no batch"));
+                return Err(Error::shape("expected rank >= 1, got a scalar"));
             };
             let refuse = || {
-                let message = format!("built for samples that become {:?}, and got {}", self.shape, x.spec());
+                let message =
+                    format!("samples must have the elements of shape {:?}, got {}", self.shape, x.spec());
                 Error::shape(message)
             };
-            let have: usize = sample.iter().product();
+            let elements: usize = sample.iter().product();
             let mut known = self.shape.iter().filter(|&&dim| dim != -1).map(|&dim| usize::try_from(dim).ok());
             let known =
                 known.try_fold(1usize, |product, dim| product.checked_mul(dim?)).ok_or_else(refuse)?;
             let rest = match self.shape.iter().filter(|&&dim| dim == -1).count() {
-                0 => (known == have).then_some(1),
-                1 => have.checked_rem(known).filter(|&left| left == 0).map(|_| have / known),
+                0 => (known == elements).then_some(1),
+                1 => elements.checked_rem(known).filter(|&left| left == 0).map(|_| elements / known),
                 _ => None,
             };
             let rest = rest.ok_or_else(refuse)?;
             let sizes = self.shape.iter().map(|&dim| if dim == -1 { rest } else { dim as usize });
-            shaped(x, &[batch].into_iter().chain(sizes).collect::<Vec<_>>())
+            reshape_to(x, &[batch].into_iter().chain(sizes).collect::<Vec<_>>())
         })
     }
 }
 
-/// A function as a layer. It has no variables: a layer that has some is a struct of its own.
+/// A function as a layer without variables. For a layer with variables, implement [`Layer`].
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::mul};

@@ -1,30 +1,30 @@
-//! What a model is made of, as a table.
+//! A table of the layers of a model.
 
 use std::fmt;
 use taut_autodiff::Variable;
 use taut_core::Spec;
 
-/// The layers of a model with their outputs and parameters. Its `Display` is a table.
+/// The layers of a model with their outputs and parameters. `Display` prints a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// A row per layer.
-    pub rows: Vec<Row>,
-    /// Elements of all variables that training changes; a variable that is used twice counts once.
+    /// One row per layer.
+    pub rows: Vec<SummaryRow>,
+    /// Elements of all trainable variables; a shared variable counts once.
     pub trainable: usize,
-    /// Elements of the others.
+    /// Elements of all non-trainable variables.
     pub fixed: usize,
     /// Bytes of all variables.
     pub bytes: usize,
 }
 
-/// A layer in a [`Summary`].
+/// One layer of a [`Summary`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct SummaryRow {
     /// Its name in the model.
     pub name: String,
     /// Its type.
-    pub kind: String,
-    /// Type and shape of its result.
+    pub layer_type: String,
+    /// Dtype and shape of its output.
     pub output: Spec,
     /// Elements of its variables.
     pub parameters: usize,
@@ -33,7 +33,7 @@ pub struct Row {
 }
 
 impl Summary {
-    pub(super) fn new(rows: Vec<Row>, variables: &[(String, Variable)]) -> Summary {
+    pub(super) fn new(rows: Vec<SummaryRow>, variables: &[(String, Variable)]) -> Summary {
         let (all, bytes) = parameters(variables);
         let trained = variables.iter().filter(|(_, variable)| variable.is_trainable());
         let trainable = trained.map(|(_, variable)| variable.shape().len()).sum();
@@ -47,8 +47,8 @@ pub(super) fn parameters(variables: &[(String, Variable)]) -> (usize, usize) {
     (elements, variables.iter().map(|(_, variable)| variable.spec().bytes()).sum())
 }
 
-/// A layer's type in people's words: `Conv2D` for `taut_nn::layers::conv::Conv<2>`.
-pub(super) fn kind_of<L>() -> String {
+/// The name of a layer's type as users write it: `Conv2D` for `taut_nn::layers::conv::Conv<2>`.
+pub(super) fn layer_type_of<L>() -> String {
     let path = std::any::type_name::<L>();
     let (path, arguments) = path.split_once('<').unwrap_or((path, ""));
     let name = path.rsplit("::").next().unwrap_or(path);
@@ -66,13 +66,13 @@ impl fmt::Display for Summary {
         let head = ["layer", "type", "output", "parameters", "bytes"].map(str::to_owned);
         let cells = self.rows.iter().map(|row| {
             let (parameters, bytes) = (row.parameters.to_string(), row.bytes.to_string());
-            [row.name.clone(), row.kind.clone(), row.output.to_string(), parameters, bytes]
+            [row.name.clone(), row.layer_type.clone(), row.output.to_string(), parameters, bytes]
         });
         let lines: Vec<[String; 5]> = std::iter::once(head).chain(cells).collect();
         let width = |i: usize| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0);
         let [a, b, c, d, e] = std::array::from_fn(width);
-        for [name, kind, output, parameters, bytes] in &lines {
-            writeln!(f, "{name:a$}  {kind:b$}  {output:c$}  {parameters:>d$}  {bytes:>e$}")?;
+        for [name, layer_type, output, parameters, bytes] in &lines {
+            writeln!(f, "{name:a$}  {layer_type:b$}  {output:c$}  {parameters:>d$}  {bytes:>e$}")?;
         }
         let all = self.trainable + self.fixed;
         write!(f, "{all} parameters, {} of them trained, {} bytes", self.trainable, self.bytes)

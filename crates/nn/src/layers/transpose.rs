@@ -1,18 +1,22 @@
 //! Transposed convolutions.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, work};
-use super::conv::{Dilates, Options, Size, Slides, expect_image, finish, of_rank};
-use crate::{Layer, Mode, Names};
+use super::builder::{
+    Build, HasActivation, HasWeights, LayerBuilder, VariableFactory, WeightOptions, in_layer,
+};
+use super::conv::{
+    ConvLayerOptions, HasDilation, HasWindow, SpatialSize, add_bias_and_activate, check_image, of_rank,
+};
+use crate::{Layer, Mode, NamedVariables};
 use taut_autodiff::Variable;
 use taut_core::ops::Padding;
 use taut_core::ops::contract::{ConvOptions, conv_transpose};
 use taut_core::{Error, Result, Tensor};
 use taut_memory::Location;
 
-/// The way back from a convolution over `N` spatial dimensions, one to three: images that grow.
+/// A transposed convolution over `N` spatial dimensions, one to three: the gradient of a convolution with respect to its input.
 ///
-/// A dimension of `n` becomes one of `n * stride`, and without padding, of as much more as the window is longer than the stride.
+/// A dimension of size `n` becomes `n * stride`; with valid padding, `n * stride + max(window - stride, 0)`.
 /// The kernel is `[window.., filters, inputs]`.
 ///
 /// ```
@@ -39,14 +43,18 @@ pub type Conv2DTranspose = ConvTranspose<2>;
 pub type Conv3DTranspose = ConvTranspose<3>;
 
 impl<const N: usize> ConvTranspose<N> {
-    /// A layer for images of this many channels, with this many filters of this size.
+    /// A layer for inputs of `inputs` channels, with `filters` filters of this size.
     #[track_caller]
-    pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<ConvTranspose<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
+    pub fn new(
+        inputs: usize,
+        filters: usize,
+        window: impl Into<SpatialSize<N>>,
+    ) -> LayerBuilder<ConvTranspose<N>> {
+        LayerBuilder::new(ConvLayerOptions::new(inputs, filters, window.into()), Location::caller())
     }
 
-    /// The shape of the result.
-    fn grown(&self, x: &Tensor) -> Result<Vec<usize>> {
+    /// The shape of the output.
+    fn output_shape(&self, x: &Tensor) -> Result<Vec<usize>> {
         let kernel = self.kernel.shape();
         let at = |list: &[usize], i: usize| list.get(i).copied().unwrap_or(1);
         let size = |i: usize| {
@@ -60,68 +68,70 @@ impl<const N: usize> ConvTranspose<N> {
             x.shape()[i + 1].checked_mul(stride).and_then(|size| size.checked_add(more))
         };
         let sizes = (0..N).map(size).collect::<Option<Vec<_>>>();
-        let sizes =
-            sizes.ok_or_else(|| Error::shape("the result has more elements than memory has addresses"))?;
+        let sizes = sizes
+            .ok_or_else(|| Error::shape("the number of elements of the output exceeds the address space"))?;
         Ok([x.shape()[0]].into_iter().chain(sizes).chain([kernel[N]]).collect())
     }
 }
 
 impl<const N: usize> Build for ConvTranspose<N> {
     const NAME: &'static str = of_rank(N, ["Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"]);
-    type Options = Options<N>;
+    type Options = ConvLayerOptions<N>;
 
-    fn build(options: &Options<N>, make: &Make) -> Result<ConvTranspose<N>> {
-        let (slide, weights) = (options.slide()?, &options.weights);
-        if let Padding::Explicit(_) = slide.padding {
-            return Err(Error::value("amounts of padding are not supported here").help("valid and same are"));
+    fn build(options: &ConvLayerOptions<N>, factory: &VariableFactory) -> Result<ConvTranspose<N>> {
+        let (conv_options, weights) = (options.conv_options()?, &options.weights);
+        if let Padding::Explicit(_) = conv_options.padding {
+            return Err(Error::value(
+                "padding of a transposed convolution must be valid or same, got explicit amounts",
+            ));
         }
         let shape: Vec<usize> = options.window.into_iter().chain([options.filters, options.inputs]).collect();
         Ok(ConvTranspose {
-            kernel: make.variable("kernel", shape, weights.kernel_initializer)?,
-            bias: make.bias(options.filters, weights)?,
+            kernel: factory.variable("kernel", shape, weights.kernel_initializer)?,
+            bias: factory.bias(options.filters, weights)?,
             activation: weights.activation,
-            options: slide,
-            at: make.at,
+            options: conv_options,
+            at: factory.at,
         })
     }
 }
 
-impl<const N: usize> Weighted for ConvTranspose<N> {
-    fn weights(options: &mut Options<N>) -> &mut Weights {
+impl<const N: usize> HasWeights for ConvTranspose<N> {
+    fn weights(options: &mut ConvLayerOptions<N>) -> &mut WeightOptions {
         &mut options.weights
     }
 }
 
-impl<const N: usize> Activated for ConvTranspose<N> {}
+impl<const N: usize> HasActivation for ConvTranspose<N> {}
 
-impl<const N: usize> Slides for ConvTranspose<N> {
-    type Size = Size<N>;
+impl<const N: usize> HasWindow for ConvTranspose<N> {
+    type Size = SpatialSize<N>;
 
-    fn strides(options: &mut Options<N>) -> &mut Vec<usize> {
-        &mut options.slide.strides
+    fn strides(options: &mut ConvLayerOptions<N>) -> &mut Vec<usize> {
+        &mut options.conv_options.strides
     }
 
-    fn padding(options: &mut Options<N>) -> &mut Padding {
-        &mut options.slide.padding
+    fn padding(options: &mut ConvLayerOptions<N>) -> &mut Padding {
+        &mut options.conv_options.padding
     }
 }
 
-impl<const N: usize> Dilates for ConvTranspose<N> {
-    fn dilations(options: &mut Options<N>) -> &mut Vec<usize> {
-        &mut options.slide.dilations
+impl<const N: usize> HasDilation for ConvTranspose<N> {
+    fn dilations(options: &mut ConvLayerOptions<N>) -> &mut Vec<usize> {
+        &mut options.conv_options.dilations
     }
 }
 
 impl<const N: usize> Layer for ConvTranspose<N> {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        work(Self::NAME, self.at, x, || {
-            expect_image::<N>(x, &self.kernel, self.kernel.shape()[N + 1])?;
-            let y = conv_transpose(x, &self.kernel, Some(&self.grown(x)?), &self.options)?;
-            finish(y, self.bias.as_ref(), self.activation)
+        in_layer(Self::NAME, self.at, x, || {
+            check_image::<N>(x, &self.kernel, self.kernel.shape()[N + 1])?;
+            let y = conv_transpose(x, &self.kernel, Some(&self.output_shape(x)?), &self.options)?;
+            add_bias_and_activate(y, self.bias.as_ref(), self.activation)
         })
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("kernel", &self.kernel);
         self.bias.iter().for_each(|bias| names.add("bias", bias));
     }

@@ -1,6 +1,6 @@
-//! Losses of probabilities.
+//! Cross-entropy losses.
 
-use super::{EPSILON, Loss, mean_of, named, paired, weighted, wide};
+use super::{EPSILON, Loss, at_least_f32, in_loss, in_loss_aligned, mean_of, weighted};
 use taut_core::ops::binary::{add, clip_by_value, div, mul, not_equal, pow, sub, where_};
 use taut_core::ops::nn::{
     sigmoid_cross_entropy_with_logits, softmax, softmax_cross_entropy_with_logits,
@@ -12,10 +12,10 @@ use taut_core::ops::unary::{log, neg, sigmoid};
 use taut_core::{Error, Result, Tensor, source_location, with_source_location};
 use taut_memory::Location;
 
-/// Labels moved towards indifference: a share of the truth is spread evenly over as many classes.
-fn smoothed(truth: Tensor, share: f64, classes: usize) -> Result<Tensor> {
+/// Label smoothing: a share of each label is spread evenly over the classes.
+fn smooth_labels(truth: Tensor, share: f64, classes: usize) -> Result<Tensor> {
     if !(0.0..=1.0).contains(&share) {
-        return Err(Error::value(format!("a label smoothing of {share} is not from 0 to 1")));
+        return Err(Error::value(format!("label_smoothing must be in [0, 1], got {share}")));
     }
     if share == 0.0 {
         return Ok(truth);
@@ -23,30 +23,30 @@ fn smoothed(truth: Tensor, share: f64, classes: usize) -> Result<Tensor> {
     add(mul(truth, 1.0 - share)?, share / classes as f64)
 }
 
-/// Probabilities whose logarithms are finite.
-fn inside(p: impl Into<Tensor>) -> Result<Tensor> {
+/// Probabilities clipped so that their logarithms are finite.
+fn clip_probabilities(p: impl Into<Tensor>) -> Result<Tensor> {
     clip_by_value(p.into(), EPSILON, 1.0 - EPSILON)
 }
 
-/// The cost of yes-or-no predictions, element by element.
-fn binary(truth: &Tensor, p: &Tensor) -> Result<Tensor> {
-    let p = inside(p)?;
+/// Elementwise binary cross-entropy of probabilities.
+fn binary_cross_entropy(truth: &Tensor, p: &Tensor) -> Result<Tensor> {
+    let p = clip_probabilities(p)?;
     let yes = mul(truth, log(&p)?)?;
     let no = mul(sub(1.0, truth)?, log(sub(1.0, p)?)?)?;
     neg(add(yes, no)?)
 }
 
-/// The mean cross-entropy of yes-or-no predictions.
+/// The mean binary cross-entropy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BinaryCrossentropy {
-    /// Whether predictions are any numbers, of which a sigmoid makes probabilities.
+    /// Whether predictions are logits, to which a sigmoid is applied.
     pub from_logits: bool,
-    /// How much of the truth is replaced by one half.
+    /// The share of each label that is replaced by one half.
     pub label_smoothing: f64,
 }
 
 impl BinaryCrossentropy {
-    /// For predictions that are not yet probabilities.
+    /// The loss for predictions that are logits.
     pub fn from_logits() -> BinaryCrossentropy {
         BinaryCrossentropy { from_logits: true, ..BinaryCrossentropy::default() }
     }
@@ -54,25 +54,28 @@ impl BinaryCrossentropy {
 
 impl Loss for BinaryCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("BinaryCrossentropy", Location::caller(), (truth, predicted), |t, p| {
-            let t = smoothed(t, self.label_smoothing, 2)?;
-            let each =
-                if self.from_logits { sigmoid_cross_entropy_with_logits(t, p)? } else { binary(&t, &p)? };
+        in_loss_aligned("BinaryCrossentropy", Location::caller(), (truth, predicted), |t, p| {
+            let t = smooth_labels(t, self.label_smoothing, 2)?;
+            let each = if self.from_logits {
+                sigmoid_cross_entropy_with_logits(t, p)?
+            } else {
+                binary_cross_entropy(&t, &p)?
+            };
             mean(each, -1, false)
         })
     }
 }
 
-/// [`BinaryCrossentropy`] times `(1 - p)^gamma`, where `p` is the probability of what is true: what is easy counts less.
+/// [`BinaryCrossentropy`] times `(1 - p)^gamma`, where `p` is the probability of the true class: easy examples weigh less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BinaryFocalCrossentropy {
-    /// The weight of class 1, and one minus that of class 0; `None` weighs them equally.
+    /// The weight of class 1; class 0 has `1 - alpha`. `None` weighs both equally.
     pub alpha: Option<f64>,
-    /// How much less easy ones count.
+    /// The focusing exponent: larger values weigh easy examples less.
     pub gamma: f64,
-    /// Whether predictions are any numbers, of which a sigmoid makes probabilities.
+    /// Whether predictions are logits, to which a sigmoid is applied.
     pub from_logits: bool,
-    /// How much of the truth is replaced by one half.
+    /// The share of each label that is replaced by one half.
     pub label_smoothing: f64,
 }
 
@@ -84,11 +87,11 @@ impl Default for BinaryFocalCrossentropy {
 
 impl Loss for BinaryFocalCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("BinaryFocalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
-            let t = smoothed(t, self.label_smoothing, 2)?;
+        in_loss_aligned("BinaryFocalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
+            let t = smooth_labels(t, self.label_smoothing, 2)?;
             let p = if self.from_logits { sigmoid(p)? } else { p };
             let likely = add(mul(&t, &p)?, mul(sub(1.0, &t)?, sub(1.0, &p)?)?)?;
-            let mut each = mul(pow(sub(1.0, likely)?, self.gamma)?, binary(&t, &p)?)?;
+            let mut each = mul(pow(sub(1.0, likely)?, self.gamma)?, binary_cross_entropy(&t, &p)?)?;
             if let Some(alpha) = self.alpha {
                 let weight = add(mul(&t, alpha)?, mul(sub(1.0, t)?, 1.0 - alpha)?)?;
                 each = mul(weight, each)?;
@@ -98,17 +101,17 @@ impl Loss for BinaryFocalCrossentropy {
     }
 }
 
-/// The cross-entropy of classes, of which the truth has the probabilities.
+/// The cross-entropy of classes; targets are probabilities (or one-hot).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CategoricalCrossentropy {
-    /// Whether predictions are any numbers, of which a softmax makes probabilities.
+    /// Whether predictions are logits, to which a softmax is applied.
     pub from_logits: bool,
-    /// How much of the truth is spread over all classes.
+    /// The share of each label that is spread over all classes.
     pub label_smoothing: f64,
 }
 
 impl CategoricalCrossentropy {
-    /// For predictions that are not yet probabilities.
+    /// The loss for predictions that are logits.
     pub fn from_logits() -> CategoricalCrossentropy {
         CategoricalCrossentropy { from_logits: true, ..CategoricalCrossentropy::default() }
     }
@@ -116,32 +119,32 @@ impl CategoricalCrossentropy {
 
 impl Loss for CategoricalCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("CategoricalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
+        in_loss_aligned("CategoricalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
             let classes = p.shape()[p.rank() - 1];
-            let t = smoothed(t, self.label_smoothing, classes)?;
+            let t = smooth_labels(t, self.label_smoothing, classes)?;
             if self.from_logits {
                 return softmax_cross_entropy_with_logits(t, p);
             }
-            neg(sum(mul(t, log(normalised(p)?)?)?, -1, false)?)
+            neg(sum(mul(t, log(normalize_probabilities(p)?)?)?, -1, false)?)
         })
     }
 }
 
-/// Probabilities of sum 1 whose logarithms are finite.
-fn normalised(p: Tensor) -> Result<Tensor> {
-    inside(div(&p, sum(&p, -1, true)?)?)
+/// Probabilities scaled to sum 1 and clipped so that their logarithms are finite.
+fn normalize_probabilities(p: Tensor) -> Result<Tensor> {
+    clip_probabilities(div(&p, sum(&p, -1, true)?)?)
 }
 
-/// [`CategoricalCrossentropy`] where what is easy counts less: each term is multiplied by `alpha * (1 - p)^gamma`.
+/// [`CategoricalCrossentropy`] with each term multiplied by `alpha * (1 - p)^gamma`: easy examples weigh less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CategoricalFocalCrossentropy {
-    /// What every term is multiplied by.
+    /// The factor of every term.
     pub alpha: f64,
-    /// How much less easy ones count.
+    /// The focusing exponent: larger values weigh easy examples less.
     pub gamma: f64,
-    /// Whether predictions are any numbers, of which a softmax makes probabilities.
+    /// Whether predictions are logits, to which a softmax is applied.
     pub from_logits: bool,
-    /// How much of the truth is spread over all classes.
+    /// The share of each label that is spread over all classes.
     pub label_smoothing: f64,
 }
 
@@ -153,47 +156,47 @@ impl Default for CategoricalFocalCrossentropy {
 
 impl Loss for CategoricalFocalCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("CategoricalFocalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
-            let t = smoothed(t, self.label_smoothing, p.shape()[p.rank() - 1])?;
-            let p = normalised(if self.from_logits { softmax(p, -1)? } else { p })?;
+        in_loss_aligned("CategoricalFocalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
+            let t = smooth_labels(t, self.label_smoothing, p.shape()[p.rank() - 1])?;
+            let p = normalize_probabilities(if self.from_logits { softmax(p, -1)? } else { p })?;
             let factor = mul(pow(sub(1.0, &p)?, self.gamma)?, -self.alpha)?;
             sum(mul(factor, mul(t, log(p)?)?)?, -1, false)
         })
     }
 }
 
-/// The cross-entropy of classes, of which the truth names the right one: an integer per row of predictions. One that is
-/// no class is an error that says which label it is, and where.
+/// The cross-entropy of classes; targets are class indices, one integer per row of predictions. A label outside the range of
+/// classes is an error that names the label and its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SparseCategoricalCrossentropy {
-    /// Whether predictions are any numbers, of which a softmax makes probabilities.
+    /// Whether predictions are logits, to which a softmax is applied.
     pub from_logits: bool,
-    /// A label that stands for nothing: such rows cost nothing, and do not count in the mean.
+    /// A label to ignore: such rows have loss 0 and are left out of the mean.
     pub ignore_class: Option<i64>,
 }
 
 impl SparseCategoricalCrossentropy {
-    /// For predictions that are not yet probabilities.
+    /// The loss for predictions that are logits.
     pub fn from_logits() -> SparseCategoricalCrossentropy {
         SparseCategoricalCrossentropy { from_logits: true, ignore_class: None }
     }
 
-    /// The losses, and which of them count.
+    /// The losses, and which of them count in the mean.
     fn each(&self, truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
         let same_rank = truth.rank() == predicted.rank() && truth.shape().last() == Some(&1);
         let mut labels = if same_rank { squeeze(truth, &[-1][..])? } else { truth.clone() };
-        let mut p = wide(predicted)?;
+        let mut p = at_least_f32(predicted)?;
         let counted = match self.ignore_class {
             None => None,
             Some(class) => {
                 let counted = not_equal(&labels, class)?;
                 labels = where_(&counted, labels, 0)?;
-                // What does not count must not reach the result, not even as NaN.
+                // An ignored row must not reach the result, not even as NaN.
                 p = where_(expand_dims(&counted, -1)?, p, 0)?;
                 Some(counted)
             }
         };
-        let logits = if self.from_logits { p } else { log(inside(p)?)? };
+        let logits = if self.from_logits { p } else { log(clip_probabilities(p)?)? };
         let losses = sparse_softmax_cross_entropy_with_logits(labels, logits)?;
         Ok(match counted {
             None => (losses, None),
@@ -207,7 +210,7 @@ const SPARSE: &str = "SparseCategoricalCrossentropy";
 impl Loss for SparseCategoricalCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         let each = || Ok(self.each(truth, predicted)?.0);
-        named(SPARSE, Location::caller(), (truth, predicted), each)
+        in_loss(SPARSE, Location::caller(), (truth, predicted), each)
     }
 
     fn mean(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
@@ -224,13 +227,13 @@ impl Loss for SparseCategoricalCrossentropy {
     }
 }
 
-/// `sum(truth * log(truth / predicted))`: how much longer a code for the predicted probabilities is.
+/// The Kullback-Leibler divergence, `sum(truth * log(truth / predicted))`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KlDivergence;
 
 impl Loss for KlDivergence {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("KlDivergence", Location::caller(), (truth, predicted), |t, p| {
+        in_loss_aligned("KlDivergence", Location::caller(), (truth, predicted), |t, p| {
             let (t, p) = (clip_by_value(t, EPSILON, 1.0)?, clip_by_value(p, EPSILON, 1.0)?);
             sum(mul(&t, log(div(&t, p)?)?)?, -1, false)
         })

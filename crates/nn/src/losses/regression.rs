@@ -1,6 +1,6 @@
-//! Losses of numbers that predict numbers.
+//! Regression losses.
 
-use super::{EPSILON, Loss, paired};
+use super::{EPSILON, Loss, in_loss_aligned};
 use taut_core::ops::binary::{add, div, less_equal, maximum, mul, squared_difference, sub, where_};
 use taut_core::ops::reduce::{l2_normalize, mean, sum};
 use taut_core::ops::unary::{abs, log, neg, softplus, square};
@@ -13,7 +13,7 @@ pub struct MeanSquaredError;
 
 impl Loss for MeanSquaredError {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("MeanSquaredError", Location::caller(), (truth, predicted), |t, p| {
+        in_loss_aligned("MeanSquaredError", Location::caller(), (truth, predicted), |t, p| {
             mean(squared_difference(t, p)?, -1, false)
         })
     }
@@ -25,42 +25,42 @@ pub struct MeanAbsoluteError;
 
 impl Loss for MeanAbsoluteError {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("MeanAbsoluteError", Location::caller(), (truth, predicted), |t, p| {
+        in_loss_aligned("MeanAbsoluteError", Location::caller(), (truth, predicted), |t, p| {
             mean(abs(sub(t, p)?)?, -1, false)
         })
     }
 }
 
-/// The mean of absolute differences in percent of the truth.
+/// The mean of absolute differences in percent of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeanAbsolutePercentageError;
 
 impl Loss for MeanAbsolutePercentageError {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("MeanAbsolutePercentageError", Location::caller(), (truth, predicted), |t, p| {
+        in_loss_aligned("MeanAbsolutePercentageError", Location::caller(), (truth, predicted), |t, p| {
             let share = div(abs(sub(&t, p)?)?, maximum(abs(&t)?, EPSILON)?)?;
             mul(mean(share, -1, false)?, 100.0)
         })
     }
 }
 
-/// The mean of squared differences of the logarithms of one more; what is negative counts as zero.
+/// The mean of `(log(1 + truth) - log(1 + predicted))^2`; negative values are replaced by zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeanSquaredLogarithmicError;
 
 impl Loss for MeanSquaredLogarithmicError {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        let more = |x| log(add(maximum(x, EPSILON)?, 1.0)?);
-        paired("MeanSquaredLogarithmicError", Location::caller(), (truth, predicted), |t, p| {
-            mean(squared_difference(more(t)?, more(p)?)?, -1, false)
+        let log1p = |x| log(add(maximum(x, EPSILON)?, 1.0)?);
+        in_loss_aligned("MeanSquaredLogarithmicError", Location::caller(), (truth, predicted), |t, p| {
+            mean(squared_difference(log1p(t)?, log1p(p)?)?, -1, false)
         })
     }
 }
 
-/// Half the square of small differences, and linear from `delta` on.
+/// Half the square of differences up to `delta`, linear beyond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Huber {
-    /// Where it becomes linear.
+    /// The difference at which the loss becomes linear.
     pub delta: f64,
 }
 
@@ -73,9 +73,9 @@ impl Default for Huber {
 impl Loss for Huber {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         let delta = self.delta;
-        paired("Huber", Location::caller(), (truth, predicted), |t, p| {
+        in_loss_aligned("Huber", Location::caller(), (truth, predicted), |t, p| {
             if !(delta > 0.0 && delta.is_finite()) {
-                return Err(Error::value(format!("a delta of {delta} makes no sense")).help("it is above 0"));
+                return Err(Error::value(format!("delta must be finite and > 0, got {delta}")));
             }
             let error = abs(sub(p, t)?)?;
             let linear = sub(mul(&error, delta)?, 0.5 * delta * delta)?;
@@ -85,14 +85,13 @@ impl Loss for Huber {
     }
 }
 
-/// The mean of the logarithms of the hyperbolic cosine of the differences: about half the square of small ones, and
-/// linear for large ones.
+/// The mean of `log(cosh(difference))`: about half the square of small differences, linear for large ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCosh;
 
 impl Loss for LogCosh {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("LogCosh", Location::caller(), (truth, predicted), |t, p| {
+        in_loss_aligned("LogCosh", Location::caller(), (truth, predicted), |t, p| {
             let error = sub(p, t)?;
             let bent = softplus(mul(&error, -2.0)?)?;
             mean(sub(add(error, bent)?, std::f64::consts::LN_2)?, -1, false)
@@ -100,26 +99,26 @@ impl Loss for LogCosh {
     }
 }
 
-/// `predicted - truth * log(predicted)`, the cost of counts of the Poisson distribution.
+/// `predicted - truth * log(predicted)`, the negative log likelihood of the Poisson distribution up to a constant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Poisson;
 
 impl Loss for Poisson {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("Poisson", Location::caller(), (truth, predicted), |t, p| {
+        in_loss_aligned("Poisson", Location::caller(), (truth, predicted), |t, p| {
             let likely = mul(t, log(add(&p, EPSILON)?)?)?;
             mean(sub(p, likely)?, -1, false)
         })
     }
 }
 
-/// Minus the cosine of the angle between truth and prediction: -1 if they point the same way.
+/// Minus the cosine of the angle between target and prediction: -1 for equal directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CosineSimilarity;
 
 impl Loss for CosineSimilarity {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("CosineSimilarity", Location::caller(), (truth, predicted), |t, p| neg(cosine(t, p)?))
+        in_loss_aligned("CosineSimilarity", Location::caller(), (truth, predicted), |t, p| neg(cosine(t, p)?))
     }
 }
 

@@ -1,8 +1,8 @@
-//! How far numbers are off.
+//! Regression metrics and perplexity.
 
-use super::{MeanOf, Measure, Metric, State, named};
-use crate::Names;
-use crate::losses::{self, Loss, pair, spread_weights};
+use super::{MeanMetric, Measure, Metric, MetricSums, in_metric};
+use crate::NamedVariables;
+use crate::losses::{self, Loss, align, broadcast_weights};
 use taut_core::ops::binary::{
     div_no_nan, equal, greater, logical_and, mul, not_equal, squared_difference, sub, where_,
 };
@@ -13,11 +13,11 @@ use taut_core::{DType, Error, Result, Tensor};
 use taut_memory::Location;
 
 /// The mean of squared differences.
-pub type MeanSquaredError = MeanOf<SquaredError>;
+pub type MeanSquaredError = MeanMetric<SquaredError>;
 /// The root of the mean of squared differences.
-pub type RootMeanSquaredError = MeanOf<RootOfSquaredError>;
+pub type RootMeanSquaredError = MeanMetric<RootSquaredError>;
 /// The mean of absolute differences.
-pub type MeanAbsoluteError = MeanOf<AbsoluteError>;
+pub type MeanAbsoluteError = MeanMetric<AbsoluteError>;
 
 /// The squared difference.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl MeanSquaredError {
     /// The metric.
     #[track_caller]
     pub fn new() -> Result<MeanSquaredError> {
-        MeanOf::measuring(SquaredError)
+        MeanMetric::of_measure(SquaredError)
     }
 }
 
@@ -36,33 +36,33 @@ impl Measure for SquaredError {
         "mean_squared_error"
     }
 
-    fn each(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+    fn per_sample(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         losses::MeanSquaredError.call(truth, predicted)
     }
 }
 
-/// The squared difference, of whose mean the root is taken.
+/// The squared difference; the metric is the root of its mean.
 #[derive(Clone, Copy, Debug)]
-pub struct RootOfSquaredError;
+pub struct RootSquaredError;
 
 impl RootMeanSquaredError {
     /// The metric.
     #[track_caller]
     pub fn new() -> Result<RootMeanSquaredError> {
-        MeanOf::measuring(RootOfSquaredError)
+        MeanMetric::of_measure(RootSquaredError)
     }
 }
 
-impl Measure for RootOfSquaredError {
+impl Measure for RootSquaredError {
     fn name(&self) -> &'static str {
         "root_mean_squared_error"
     }
 
-    fn each(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+    fn per_sample(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         losses::MeanSquaredError.call(truth, predicted)
     }
 
-    fn finish(&self, mean: Tensor) -> Result<Tensor> {
+    fn finalize(&self, mean: Tensor) -> Result<Tensor> {
         sqrt(mean)
     }
 }
@@ -75,7 +75,7 @@ impl MeanAbsoluteError {
     /// The metric.
     #[track_caller]
     pub fn new() -> Result<MeanAbsoluteError> {
-        MeanOf::measuring(AbsoluteError)
+        MeanMetric::of_measure(AbsoluteError)
     }
 }
 
@@ -84,25 +84,25 @@ impl Measure for AbsoluteError {
         "mean_absolute_error"
     }
 
-    fn each(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+    fn per_sample(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         losses::MeanAbsoluteError.call(truth, predicted)
     }
 }
 
-/// How much of the truth's variance the predictions explain: 1 is all of it, 0 is what its mean would. The mean over the
-/// outputs, where there are several.
+/// The coefficient of determination: the share of the targets' variance that the predictions explain. 1 is exact, 0 is as good as
+/// the mean of the targets. Several outputs are averaged.
 ///
-/// A truth that does not vary gives 1 where it is predicted exactly, and 0 where it is not, as scikit-learn has it.
+/// For constant targets the score is 1 if they are predicted exactly and 0 otherwise, as in scikit-learn.
 #[derive(Debug)]
 pub struct R2Score {
-    state: State<4>,
+    sums: MetricSums<4>,
 }
 
 impl R2Score {
     /// The metric, for predictions `[batch, outputs]`.
     #[track_caller]
     pub fn new(outputs: usize) -> Result<R2Score> {
-        Ok(R2Score { state: State::new(["squared_sum", "sum", "residual", "count"], [outputs])? })
+        Ok(R2Score { sums: MetricSums::new(["squared_sum", "sum", "residual", "count"], [outputs])? })
     }
 }
 
@@ -112,29 +112,29 @@ impl Metric for R2Score {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("R2Score", Location::caller(), (truth, predicted), || {
-            let (truth, predicted) = pair(truth, predicted)?;
-            let outputs = self.state.0[0].shape()[0];
+        in_metric("R2Score", Location::caller(), (truth, predicted), || {
+            let (truth, predicted) = align(truth, predicted)?;
+            let outputs = self.sums.0[0].shape()[0];
             if truth.rank() != 2 || truth.shape()[1] != outputs {
-                return Err(Error::shape(format!("built for [batch, {outputs}], and got {}", truth.spec())));
+                return Err(Error::shape(format!("expected [batch, {outputs}], got {}", truth.spec())));
             }
             let (truth, predicted) = (cast(truth, DType::F64)?, cast(predicted, DType::F64)?);
             let weights = match weights {
-                Some(weights) => broadcast_to(spread_weights(&truth, weights)?, truth.shape())?,
+                Some(weights) => broadcast_to(broadcast_weights(&truth, weights)?, truth.shape())?,
                 None => broadcast_to(Tensor::scalar(1.0f64)?, truth.shape())?,
             };
-            let add = |i, value: Tensor| self.state.add(i, sum(mul(value, &weights)?, 0, false)?);
+            let add = |i, value: Tensor| self.sums.add(i, sum(mul(value, &weights)?, 0, false)?);
             add(0, square(&truth)?)?;
             add(1, truth.clone())?;
             add(2, squared_difference(truth, predicted)?)?;
-            self.state.add(3, sum(&weights, 0, false)?)
+            self.sums.add(3, sum(&weights, 0, false)?)
         })
     }
 
     fn result(&self) -> Result<Tensor> {
-        let [squares, total, residual, count] = self.state.read();
+        let [squares, total, residual, count] = self.sums.read();
         let variance = sub(squares, mul(&total, div_no_nan(&total, &count)?)?)?;
-        // A truth that does not vary leaves nothing to explain: all of it is, or none.
+        // Constant targets have variance 0: the score is 1 for an exact prediction and 0 otherwise.
         let exact = logical_and(equal(&residual, 0.0)?, greater(count, 0.0)?)?;
         let constant = equal(&variance, 0.0)?;
         let scores = where_(constant, cast(exact, DType::F64)?, sub(1.0, div_no_nan(residual, variance)?)?)?;
@@ -142,26 +142,26 @@ impl Metric for R2Score {
     }
 
     fn reset(&self) -> Result<()> {
-        self.state.reset()
+        self.sums.reset()
     }
 
-    fn variables(&self, names: &mut Names) {
-        self.state.variables(names);
+    fn variables(&self, names: &mut NamedVariables) {
+        self.sums.variables(names);
     }
 }
 
-/// The exponential of the mean cross-entropy: among how many classes that are equally likely a prediction hesitates.
+/// The exponential of the mean cross-entropy.
 #[derive(Debug)]
 pub struct Perplexity {
     loss: losses::SparseCategoricalCrossentropy,
-    state: State<2>,
+    sums: MetricSums<2>,
 }
 
 impl Perplexity {
-    /// The metric, for predictions and labels as this loss takes them. What it ignores does not count.
+    /// The metric, for predictions and labels as this loss takes them. Labels that the loss ignores do not count.
     #[track_caller]
     pub fn new(loss: losses::SparseCategoricalCrossentropy) -> Result<Perplexity> {
-        Ok(Perplexity { loss, state: State::new(["total", "count"], ())? })
+        Ok(Perplexity { loss, sums: MetricSums::new(["total", "count"], ())? })
     }
 }
 
@@ -171,31 +171,31 @@ impl Metric for Perplexity {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("Perplexity", Location::caller(), (truth, predicted), || {
+        in_metric("Perplexity", Location::caller(), (truth, predicted), || {
             let each = cast(self.loss.call(truth, predicted)?, DType::F64)?;
             let mut counted = match weights {
-                Some(weights) => broadcast_to(spread_weights(&each, weights)?, each.shape())?,
+                Some(weights) => broadcast_to(broadcast_weights(&each, weights)?, each.shape())?,
                 None => broadcast_to(Tensor::scalar(1.0f64)?, each.shape())?,
             };
             if let Some(class) = self.loss.ignore_class {
                 let labels = super::accuracy::labels(truth, predicted)?;
                 counted = mul(counted, cast(not_equal(labels, class)?, DType::F64)?)?;
             }
-            self.state.add(0, sum(mul(each, &counted)?, None, false)?)?;
-            self.state.add(1, sum(counted, None, false)?)
+            self.sums.add(0, sum(mul(each, &counted)?, None, false)?)?;
+            self.sums.add(1, sum(counted, None, false)?)
         })
     }
 
     fn result(&self) -> Result<Tensor> {
-        let [total, count] = self.state.read();
+        let [total, count] = self.sums.read();
         exp(div_no_nan(total, count)?)
     }
 
     fn reset(&self) -> Result<()> {
-        self.state.reset()
+        self.sums.reset()
     }
 
-    fn variables(&self, names: &mut Names) {
-        self.state.variables(names);
+    fn variables(&self, names: &mut NamedVariables) {
+        self.sums.variables(names);
     }
 }

@@ -1,18 +1,18 @@
-//! Steps as large as steps usually are, for gradients as large as gradients usually are.
+//! Adadelta.
 
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, mul, sub};
 use taut_core::ops::unary::{sqrt, square};
 use taut_core::{Result, Spec, Tensor};
 
-/// Adadelta: gradients divided by the root of the moving average of their squares, times that of the steps.
+/// Adadelta: the gradient times the root mean square of recent steps, divided by that of recent gradients.
 #[derive(Clone, Debug)]
 pub struct Adadelta {
     /// The learning rate; one in the paper.
-    pub rate: Rate,
-    /// How much of the averages stays.
+    pub rate: LearningRate,
+    /// The decay rate of the moving averages.
     pub rho: f64,
-    /// What is added before roots are taken.
+    /// Added before roots are taken.
     pub epsilon: f64,
 }
 
@@ -22,27 +22,33 @@ impl Default for Adadelta {
     }
 }
 
-impl Rule for Adadelta {
-    fn rate(&self) -> Rate {
+impl UpdateRule for Adadelta {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
-        vec![Slot::zeros("accumulated_grad", value), Slot::zeros("accumulated_delta_var", value)]
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
+        vec![SlotSpec::zeros("accumulated_grad", value), SlotSpec::zeros("accumulated_delta_var", value)]
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
         let average = |old: &Tensor, new: Tensor| add(mul(old, self.rho)?, mul(new, 1.0 - self.rho)?);
-        let usual = |x: &Tensor| sqrt(add(x, self.epsilon)?);
+        let rms = |x: &Tensor| sqrt(add(x, self.epsilon)?);
         slots[0] = average(&slots[0], square(&gradient)?)?;
-        let step = div(mul(usual(&slots[1])?, gradient)?, usual(&slots[0])?)?;
+        let step = div(mul(rms(&slots[1])?, gradient)?, rms(&slots[0])?)?;
         slots[1] = average(&slots[1], square(&step)?)?;
-        let rate = now.rate_as(&value)?;
+        let rate = context.rate_as(&value)?;
         sub(value, mul(step, rate)?)
     }
 
     fn check(&self) -> Result<()> {
-        within("rho", self.rho, 0.0, 1.0)?;
-        within("epsilon", self.epsilon, 0.0, f64::INFINITY)
+        check_range("rho", self.rho, 0.0, 1.0)?;
+        check_range("epsilon", self.epsilon, 0.0, f64::INFINITY)
     }
 }

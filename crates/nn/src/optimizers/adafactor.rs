@@ -1,26 +1,26 @@
-//! Second moments as a row and a column.
+//! Adafactor.
 
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, maximum, minimum, mul, pow, sub};
 use taut_core::ops::reduce::mean;
 use taut_core::ops::shape::expand_dims;
 use taut_core::ops::unary::{cast, sqrt, square};
 use taut_core::{Error, Result, Spec, Tensor};
 
-/// Adafactor: gradients divided by the root of their squares' moving average, of which a matrix keeps only the means of its rows and of its
-/// columns. So its state is small: `rows + columns` numbers.
+/// Adafactor: gradients divided by the root of the moving average of their squares, of which a matrix stores only the means of rows and
+/// columns: `rows + columns` numbers.
 ///
-/// Steps are relative to the size of the value, and no larger than `1 / sqrt(step)` of it. The update of an element depends on all others, so
-/// sparse gradients are made dense.
+/// Steps are relative to the root mean square of the value, and at most `1 / sqrt(step)` of it. The update of an element depends on all
+/// others, so sparse gradients are converted to dense ones.
 #[derive(Clone, Debug)]
 pub struct Adafactor {
     /// The learning rate, relative to the root of the mean square of a value.
-    pub rate: Rate,
-    /// How the moving average comes to forget less with every step: less than zero.
+    pub rate: LearningRate,
+    /// The exponent of the decay rate of the moving average; less than zero.
     pub beta_2_decay: f64,
-    /// What is added to squares.
+    /// Added to squares.
     pub epsilon_1: f64,
-    /// The least size of a value that steps are relative to.
+    /// The minimum root mean square of a value to which steps are relative.
     pub epsilon_2: f64,
     /// Steps whose root mean square is larger are scaled down to it.
     pub clip_threshold: f64,
@@ -38,31 +38,37 @@ impl Default for Adafactor {
     }
 }
 
-/// The root of the mean of the squares.
-fn size(x: &Tensor) -> Result<Tensor> {
+/// The root mean square.
+fn rms(x: &Tensor) -> Result<Tensor> {
     sqrt(mean(square(x)?, None, false)?)
 }
 
-impl Rule for Adafactor {
-    fn rate(&self) -> Rate {
+impl UpdateRule for Adafactor {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
         let rank = value.shape.rank();
         if rank < 2 {
-            return vec![Slot::zeros("velocity", value)];
+            return vec![SlotSpec::zeros("velocity", value)];
         }
         let without = |axis: usize| value.shape.clone().without(axis);
-        let slot = |name, shape| Slot { name, shape, first: 0.0 };
+        let slot = |name, shape| SlotSpec { name, shape, initial: 0.0 };
         vec![slot("rows", without(rank - 1)), slot("columns", without(rank - 2))]
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
         let dtype = value.dtype();
-        let rate = cast(minimum(&now.rate, div(1.0, sqrt(&now.step)?)?)?, dtype)?;
-        let rate = mul(maximum(size(&value)?, self.epsilon_2)?, rate)?;
-        let new = pow(&now.step, self.beta_2_decay)?;
+        let rate = cast(minimum(&context.rate, div(1.0, sqrt(&context.step)?)?)?, dtype)?;
+        let rate = mul(maximum(rms(&value)?, self.epsilon_2)?, rate)?;
+        let new = pow(&context.step, self.beta_2_decay)?;
         let (old, new) = (cast(sub(1.0, &new)?, dtype)?, cast(new, dtype)?);
         let average = |slot: &Tensor, x: Tensor| add(mul(slot, &old)?, mul(x, &new)?);
         let squared = add(square(&gradient)?, self.epsilon_1)?;
@@ -79,7 +85,7 @@ impl Rule for Adafactor {
                 div(gradient, sqrt(&slots[0])?)?
             }
         };
-        let scale = div(rate, maximum(div(size(&step)?, self.clip_threshold)?, 1.0)?)?;
+        let scale = div(rate, maximum(div(rms(&step)?, self.clip_threshold)?, 1.0)?)?;
         sub(value, mul(step, scale)?)
     }
 
@@ -89,11 +95,11 @@ impl Rule for Adafactor {
 
     fn check(&self) -> Result<()> {
         if !self.beta_2_decay.is_finite() || self.beta_2_decay >= 0.0 {
-            let message = format!("beta_2_decay is {}", self.beta_2_decay);
-            return Err(Error::value(message).help("it must be less than zero"));
+            let message = format!("beta_2_decay must be finite and < 0, got {}", self.beta_2_decay);
+            return Err(Error::value(message));
         }
         let settings = [("epsilon_1", self.epsilon_1), ("epsilon_2", self.epsilon_2)];
-        settings.into_iter().try_for_each(|(name, value)| within(name, value, 0.0, f64::INFINITY))?;
-        within("clip_threshold", self.clip_threshold, f64::MIN_POSITIVE, f64::INFINITY)
+        settings.into_iter().try_for_each(|(name, value)| check_range(name, value, 0.0, f64::INFINITY))?;
+        check_range("clip_threshold", self.clip_threshold, f64::MIN_POSITIVE, f64::INFINITY)
     }
 }

@@ -1,18 +1,18 @@
-//! Gradients divided by the root of the sum of their squares so far.
+//! Adagrad.
 
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, mul, sub};
 use taut_core::ops::unary::{sqrt, square};
 use taut_core::{Result, Spec, Tensor};
 
-/// Adagrad: gradients divided by the root of the sum of all their squares so far, so that rare ones count for more.
+/// Adagrad: gradients divided by the root of the sum of all their squares so far, so that rare features get larger steps.
 #[derive(Clone, Debug)]
 pub struct Adagrad {
     /// The learning rate.
-    pub rate: Rate,
-    /// What the sums begin at.
+    pub rate: LearningRate,
+    /// The initial value of the sums.
     pub initial_accumulator: f64,
-    /// What is added before the root is taken, so that nothing is divided by zero.
+    /// Added before the root is taken; prevents division by zero.
     pub epsilon: f64,
 }
 
@@ -22,23 +22,29 @@ impl Default for Adagrad {
     }
 }
 
-impl Rule for Adagrad {
-    fn rate(&self) -> Rate {
+impl UpdateRule for Adagrad {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
-        vec![Slot { first: self.initial_accumulator, ..Slot::zeros("accumulator", value) }]
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
+        vec![SlotSpec { initial: self.initial_accumulator, ..SlotSpec::zeros("accumulator", value) }]
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
         slots[0] = add(&slots[0], square(&gradient)?)?;
-        let rate = now.rate_as(&value)?;
+        let rate = context.rate_as(&value)?;
         sub(value, div(mul(gradient, rate)?, sqrt(add(&slots[0], self.epsilon)?)?)?)
     }
 
     fn check(&self) -> Result<()> {
-        within("initial_accumulator", self.initial_accumulator, 0.0, f64::INFINITY)?;
-        within("epsilon", self.epsilon, 0.0, f64::INFINITY)
+        check_range("initial_accumulator", self.initial_accumulator, 0.0, f64::INFINITY)?;
+        check_range("epsilon", self.epsilon, 0.0, f64::INFINITY)
     }
 }

@@ -1,24 +1,24 @@
-//! Steps of about the size of the learning rate: gradients divided by their usual size.
+//! Adam and AdamW.
 
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, maximum, mul, pow, sub};
 use taut_core::ops::unary::{cast, sqrt, square};
 use taut_core::{Result, Spec, Tensor};
 
-/// Adam: a moving average of the gradients, divided by the root of one of their squares, both corrected for having begun at zero.
+/// Adam: the moving average of gradients divided by the root of the moving average of their squares, both with bias correction.
 ///
-/// The corrections are computed in `float64`, whatever the type of the variable.
+/// The corrections are computed in `float64` for every dtype of the variable.
 #[derive(Clone, Debug)]
 pub struct Adam {
     /// The learning rate.
-    pub rate: Rate,
-    /// How much of the average of gradients stays.
+    pub rate: LearningRate,
+    /// The decay rate of the moving average of gradients.
     pub beta_1: f64,
-    /// How much of the average of squares stays.
+    /// The decay rate of the moving average of squared gradients.
     pub beta_2: f64,
-    /// What is added to the root, so that nothing is divided by zero.
+    /// Added to the root; prevents division by zero.
     pub epsilon: f64,
-    /// Whether the largest average of squares so far is used.
+    /// Whether the maximum of the averages of squares so far is used (AMSGrad).
     pub amsgrad: bool,
 }
 
@@ -28,60 +28,67 @@ impl Default for Adam {
     }
 }
 
-/// A moving average that keeps `beta` of itself.
+/// An exponential moving average with decay rate `beta`.
 pub(super) fn average(old: &Tensor, new: Tensor, beta: f64) -> Result<Tensor> {
     add(old, mul(sub(new, old)?, 1.0 - beta)?)
 }
 
-/// What a moving average that began at zero has to be divided by: `1 - beta^step`.
+/// The bias correction of a moving average that started at zero: `1 - beta^step`.
 pub(super) fn correction(beta: f64, step: &Tensor) -> Result<Tensor> {
     sub(1.0, pow(beta, step)?)
 }
 
-impl Rule for Adam {
-    fn rate(&self) -> Rate {
+impl UpdateRule for Adam {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
         let names: &[&str] =
             if self.amsgrad { &["momentum", "velocity", "velocity_hat"] } else { &["momentum", "velocity"] };
-        names.iter().map(|name| Slot::zeros(name, value)).collect()
+        names.iter().map(|name| SlotSpec::zeros(name, value)).collect()
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
-        let scale = div(sqrt(correction(self.beta_2, &now.step)?)?, correction(self.beta_1, &now.step)?)?;
-        let rate = cast(mul(&now.rate, scale)?, value.dtype())?;
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
+        let scale =
+            div(sqrt(correction(self.beta_2, &context.step)?)?, correction(self.beta_1, &context.step)?)?;
+        let rate = cast(mul(&context.rate, scale)?, value.dtype())?;
         slots[0] = average(&slots[0], gradient.clone(), self.beta_1)?;
         slots[1] = average(&slots[1], square(gradient)?, self.beta_2)?;
         if self.amsgrad {
             slots[2] = maximum(&slots[2], &slots[1])?;
         }
-        let usual = add(sqrt(&slots[if self.amsgrad { 2 } else { 1 }])?, self.epsilon)?;
-        sub(value, div(mul(&slots[0], rate)?, usual)?)
+        let denominator = add(sqrt(&slots[if self.amsgrad { 2 } else { 1 }])?, self.epsilon)?;
+        sub(value, div(mul(&slots[0], rate)?, denominator)?)
     }
 
     fn check(&self) -> Result<()> {
-        within("beta_1", self.beta_1, 0.0, 1.0)?;
-        within("beta_2", self.beta_2, 0.0, 1.0)?;
-        within("epsilon", self.epsilon, 0.0, f64::INFINITY)
+        check_range("beta_1", self.beta_1, 0.0, 1.0)?;
+        check_range("beta_2", self.beta_2, 0.0, 1.0)?;
+        check_range("epsilon", self.epsilon, 0.0, f64::INFINITY)
     }
 }
 
-/// [`Adam`] with weight decay: every update also takes away a part of the value.
+/// [`Adam`] with decoupled weight decay.
 #[derive(Clone, Debug)]
 pub struct AdamW {
     /// The learning rate.
-    pub rate: Rate,
-    /// How much of a value is taken away at each update, per learning rate.
+    pub rate: LearningRate,
+    /// The weight decay: each update subtracts `weight_decay * rate * value`.
     pub weight_decay: f64,
-    /// How much of the average of gradients stays.
+    /// The decay rate of the moving average of gradients.
     pub beta_1: f64,
-    /// How much of the average of squares stays.
+    /// The decay rate of the moving average of squared gradients.
     pub beta_2: f64,
-    /// What is added to the root, so that nothing is divided by zero.
+    /// Added to the root; prevents division by zero.
     pub epsilon: f64,
-    /// Whether the largest average of squares so far is used.
+    /// Whether the maximum of the averages of squares so far is used (AMSGrad).
     pub amsgrad: bool,
 }
 
@@ -99,17 +106,23 @@ impl AdamW {
     }
 }
 
-impl Rule for AdamW {
-    fn rate(&self) -> Rate {
+impl UpdateRule for AdamW {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
         self.adam().slots(value)
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
-        self.adam().update(now, value, gradient, slots)
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
+        self.adam().update(context, value, gradient, slots)
     }
 
     fn decay(&self) -> f64 {

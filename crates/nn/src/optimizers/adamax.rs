@@ -1,21 +1,21 @@
-//! Adam with the largest gradient in place of the root of the squares.
+//! Adamax.
 
 use super::adam::{average, correction};
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, maximum, mul, sub};
 use taut_core::ops::unary::{abs, cast};
 use taut_core::{Result, Spec, Tensor};
 
-/// Adamax: a moving average of the gradients, divided by the largest one, which is forgotten slowly.
+/// Adamax: the moving average of gradients divided by their decayed maximum (Adam with the infinity norm).
 #[derive(Clone, Debug)]
 pub struct Adamax {
     /// The learning rate.
-    pub rate: Rate,
-    /// How much of the average of gradients stays.
+    pub rate: LearningRate,
+    /// The decay rate of the moving average of gradients.
     pub beta_1: f64,
-    /// How much of the largest gradient stays.
+    /// The decay rate of the maximum.
     pub beta_2: f64,
-    /// What is added to it, so that nothing is divided by zero.
+    /// Added to the maximum; prevents division by zero.
     pub epsilon: f64,
 }
 
@@ -25,25 +25,31 @@ impl Default for Adamax {
     }
 }
 
-impl Rule for Adamax {
-    fn rate(&self) -> Rate {
+impl UpdateRule for Adamax {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
-        vec![Slot::zeros("momentum", value), Slot::zeros("norm", value)]
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
+        vec![SlotSpec::zeros("momentum", value), SlotSpec::zeros("norm", value)]
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
-        let rate = cast(div(&now.rate, correction(self.beta_1, &now.step)?)?, value.dtype())?;
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
+        let rate = cast(div(&context.rate, correction(self.beta_1, &context.step)?)?, value.dtype())?;
         slots[0] = average(&slots[0], gradient.clone(), self.beta_1)?;
         slots[1] = maximum(mul(&slots[1], self.beta_2)?, abs(gradient)?)?;
         sub(value, div(mul(&slots[0], rate)?, add(&slots[1], self.epsilon)?)?)
     }
 
     fn check(&self) -> Result<()> {
-        within("beta_1", self.beta_1, 0.0, 1.0)?;
-        within("beta_2", self.beta_2, 0.0, 1.0)?;
-        within("epsilon", self.epsilon, 0.0, f64::INFINITY)
+        check_range("beta_1", self.beta_1, 0.0, 1.0)?;
+        check_range("beta_2", self.beta_2, 0.0, 1.0)?;
+        check_range("epsilon", self.epsilon, 0.0, f64::INFINITY)
     }
 }

@@ -1,66 +1,67 @@
-//! Gradients kept within bounds.
+//! Gradient clipping.
 
-use super::rows::Rows;
-use super::wide;
+use super::compute_dtype;
+use super::rows::SparseRows;
 use taut_core::ops::binary::{add, clip_by_value, div, maximum, mul, sub};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::unary::{cast, sqrt, square};
 use taut_core::{DType, Error, Result, Tensor};
 
-/// How gradients are kept within bounds before they are used.
+/// How gradients are clipped.
 ///
-/// A norm that is not finite makes every gradient that it scales NaN, so that it does not go unseen.
+/// A norm that is not finite makes every gradient that it scales NaN, so the failure is visible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Clip {
-    /// Each element between this and its negative.
+    /// Each element is clipped to `[-limit, limit]`.
     Value(f64),
-    /// The gradient of each variable scaled down so that its norm is at most this.
+    /// The gradient of each variable is scaled down so that its norm is at most the limit.
     Norm(f64),
-    /// All gradients scaled down together so that their common norm is at most this.
+    /// All gradients are scaled down together so that their global norm is at most the limit.
     GlobalNorm(f64),
 }
 
 impl Clip {
-    /// Refuses a bound that leaves nothing.
+    /// Rejects a limit that is not finite and positive.
     pub(super) fn check(self) -> Result<()> {
         let (Clip::Value(limit) | Clip::Norm(limit) | Clip::GlobalNorm(limit)) = self;
         if limit.is_finite() && limit > 0.0 {
             return Ok(());
         }
-        Err(Error::value(format!("gradients cannot be clipped to {limit}"))
-            .help("give a finite limit, more than zero"))
+        Err(Error::value(format!("the clipping limit must be finite and > 0, got {limit}")))
     }
 }
 
-/// A gradient as updates use it.
+/// A gradient, prepared for an update.
 #[derive(Clone, Debug)]
-pub(super) enum Part {
-    /// All of it.
+pub(super) enum UpdateGradient {
+    /// A value for every element.
     Dense(Tensor),
-    /// The rows that there are.
-    Sparse(Rows),
+    /// Values for some rows.
+    Sparse(SparseRows),
 }
 
-impl Part {
-    /// The sum of its squares: a single `float64`.
+impl UpdateGradient {
+    /// The sum of its squares: a scalar `float64`.
     fn squares(&self) -> Result<Tensor> {
         let total = match self {
-            Part::Dense(tensor) => sum(square(cast(tensor, wide(tensor.dtype()))?)?, None, false)?,
-            Part::Sparse(rows) => rows.squares()?,
+            UpdateGradient::Dense(tensor) => {
+                sum(square(cast(tensor, compute_dtype(tensor.dtype()))?)?, None, false)?
+            }
+            UpdateGradient::Sparse(rows) => rows.squares()?,
         };
         cast(total, DType::F64)
     }
 }
 
-/// What is done to the elements of a gradient while it is used: no array of clipped gradients is ever made.
+/// Scale and limit of a gradient, applied inside the update: clipped gradients are never stored.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bounds {
+pub(super) struct Clipping {
     scale: Option<Tensor>,
     limit: Option<f64>,
 }
 
-impl Bounds {
-    /// Of elements of the type that updates are computed in.
+impl Clipping {
+    /// Scales and clips elements, which have the dtype in which updates are computed.
     pub(super) fn apply(&self, elements: Tensor) -> Result<Tensor> {
         let dtype = elements.dtype();
         let scaled = match &self.scale {
@@ -73,22 +74,26 @@ impl Bounds {
         }
     }
 
-    /// What gradients are multiplied by: a single `float64`.
+    /// The factor of the gradients: a scalar `float64`.
     pub(super) fn scale(&self) -> Result<Tensor> {
         self.scale.clone().map_or_else(|| Tensor::constant(1.0, DType::F64), Ok)
     }
 
-    /// Gradients multiplied by this, and then kept within bounds of another kind than norms.
-    pub(super) fn scaled(scale: Tensor, clip: Option<Clip>) -> Bounds {
+    /// Multiplies gradients by `scale`, then clips their elements if `clip` is [`Clip::Value`].
+    pub(super) fn scaled(scale: Tensor, clip: Option<Clip>) -> Clipping {
         let limit = match clip {
             Some(Clip::Value(limit)) => Some(limit),
             _ => None,
         };
-        Bounds { scale: Some(scale), limit }
+        Clipping { scale: Some(scale), limit }
     }
 
-    /// Those of each gradient. Gradients count `times` what they are.
-    pub(super) fn of(clip: Option<Clip>, parts: &[Option<Part>], times: f64) -> Result<Vec<Bounds>> {
+    /// The clipping of each gradient, after all gradients are multiplied by `times`.
+    pub(super) fn for_gradients(
+        clip: Option<Clip>,
+        parts: &[Option<UpdateGradient>],
+        times: f64,
+    ) -> Result<Vec<Clipping>> {
         let scale = |squares: Tensor, limit: f64| -> Result<Tensor> {
             let norm = mul(sqrt(squares)?, times)?;
             // The difference is zero, and NaN if the norm is not finite.
@@ -98,14 +103,14 @@ impl Bounds {
         let plain = || -> Result<Option<Tensor>> {
             if times == 1.0 { Ok(None) } else { Tensor::constant(times, DType::F64).map(Some) }
         };
-        let each = |part: &Option<Part>| -> Result<Bounds> {
+        let each = |part: &Option<UpdateGradient>| -> Result<Clipping> {
             Ok(match (clip, part) {
-                (_, None) => Bounds::default(),
+                (_, None) => Clipping::default(),
                 (Some(Clip::Norm(limit)), Some(part)) => {
-                    Bounds { scale: Some(scale(part.squares()?, limit)?), limit: None }
+                    Clipping { scale: Some(scale(part.squares()?, limit)?), limit: None }
                 }
-                (Some(Clip::Value(limit)), _) => Bounds { scale: plain()?, limit: Some(limit) },
-                _ => Bounds { scale: plain()?, limit: None },
+                (Some(Clip::Value(limit)), _) => Clipping { scale: plain()?, limit: Some(limit) },
+                _ => Clipping { scale: plain()?, limit: None },
             })
         };
         if let Some(Clip::GlobalNorm(limit)) = clip {
@@ -118,7 +123,7 @@ impl Bounds {
                 });
             }
             let scale = squares.map(|squares| scale(squares, limit)).transpose()?;
-            return Ok(vec![Bounds { scale, limit: None }; parts.len()]);
+            return Ok(vec![Clipping { scale, limit: None }; parts.len()]);
         }
         parts.iter().map(each).collect()
     }

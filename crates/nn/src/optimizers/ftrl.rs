@@ -1,26 +1,26 @@
-//! Follow the regularized leader.
+//! FTRL.
 
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, clip_by_value, div, mul, pow, sub};
 use taut_core::ops::unary::square;
 use taut_core::{Error, Result, Spec, Tensor};
 
-/// FTRL ("follow the regularized leader"): for large, sparse linear models; with `l1` many weights become exactly zero.
+/// FTRL ("follow the regularized leader"), for large, sparse linear models; with `l1`, many weights become exactly zero.
 #[derive(Clone, Debug)]
 pub struct Ftrl {
     /// The learning rate.
-    pub rate: Rate,
-    /// How the rate falls with the sum of squares: zero or less.
+    pub rate: LearningRate,
+    /// The exponent of the sum of squares in the learning rate; at most zero.
     pub rate_power: f64,
-    /// What the sums of squares begin at.
+    /// The initial value of the sums of squares.
     pub initial_accumulator: f64,
-    /// The strength of the penalty on absolute values.
+    /// The L1 penalty.
     pub l1: f64,
-    /// The strength of the penalty on squares.
+    /// The L2 penalty.
     pub l2: f64,
-    /// The strength of the penalty on squares that acts on gradients only.
+    /// The L2 shrinkage: an L2 penalty that is added only to gradients.
     pub l2_shrinkage: f64,
-    /// What the rate's sum of squares is stabilised by.
+    /// Added to the denominator of the learning rate.
     pub beta: f64,
 }
 
@@ -38,18 +38,24 @@ impl Default for Ftrl {
     }
 }
 
-impl Rule for Ftrl {
-    fn rate(&self) -> Rate {
+impl UpdateRule for Ftrl {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
-        let first = self.initial_accumulator;
-        vec![Slot { first, ..Slot::zeros("accumulator", value) }, Slot::zeros("linear", value)]
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
+        let initial = self.initial_accumulator;
+        vec![SlotSpec { initial, ..SlotSpec::zeros("accumulator", value) }, SlotSpec::zeros("linear", value)]
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
-        let rate = now.rate_as(&value)?;
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
+        let rate = context.rate_as(&value)?;
         let l2 = add(div(self.beta / 2.0, &rate)?, self.l2)?;
         let accumulator = add(&slots[0], square(&gradient)?)?;
         let grown = pow(&accumulator, -self.rate_power)?;
@@ -64,8 +70,8 @@ impl Rule for Ftrl {
 
     fn check(&self) -> Result<()> {
         if !self.rate_power.is_finite() || self.rate_power > 0.0 {
-            let message = format!("rate_power is {}", self.rate_power);
-            return Err(Error::value(message).help("it must be zero or less"));
+            let message = format!("rate_power must be finite and <= 0, got {}", self.rate_power);
+            return Err(Error::value(message));
         }
         let settings = [
             ("initial_accumulator", self.initial_accumulator),
@@ -74,6 +80,6 @@ impl Rule for Ftrl {
             ("l2_shrinkage", self.l2_shrinkage),
             ("beta", self.beta),
         ];
-        settings.into_iter().try_for_each(|(name, value)| within(name, value, 0.0, f64::INFINITY))
+        settings.into_iter().try_for_each(|(name, value)| check_range(name, value, 0.0, f64::INFINITY))
     }
 }

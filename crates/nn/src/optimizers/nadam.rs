@@ -1,21 +1,21 @@
-//! Adam that looks ahead as Nesterov's momentum does.
+//! Nadam.
 
 use super::adam::{average, correction};
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, mul, pow, sub};
 use taut_core::ops::unary::{cast, sqrt, square};
 use taut_core::{Result, Spec, Tensor};
 
-/// Nadam: Adam whose average of gradients is the one that the next update will see.
+/// Nadam: Adam with Nesterov momentum.
 #[derive(Clone, Debug)]
 pub struct Nadam {
     /// The learning rate.
-    pub rate: Rate,
-    /// How much of the average of gradients stays.
+    pub rate: LearningRate,
+    /// The decay rate of the moving average of gradients.
     pub beta_1: f64,
-    /// How much of the average of squares stays.
+    /// The decay rate of the moving average of squared gradients.
     pub beta_2: f64,
-    /// What is added to the root, so that nothing is divided by zero.
+    /// Added to the root; prevents division by zero.
     pub epsilon: f64,
 }
 
@@ -26,19 +26,19 @@ impl Default for Nadam {
 }
 
 impl Nadam {
-    /// How much of the average of gradients counts at this update: little at first.
+    /// The weight of the average of gradients at this update; it grows towards `beta_1`.
     fn weight(&self, step: &Tensor) -> Result<Tensor> {
         mul(sub(1.0, mul(pow(0.96, step)?, 0.5)?)?, self.beta_1)
     }
 }
 
-impl Rule for Nadam {
-    fn rate(&self) -> Rate {
+impl UpdateRule for Nadam {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
-        vec![Slot::zeros("momentum", value), Slot::zeros("velocity", value)]
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
+        vec![SlotSpec::zeros("momentum", value), SlotSpec::zeros("velocity", value)]
     }
 
     /// The product of the weights so far.
@@ -46,28 +46,34 @@ impl Rule for Nadam {
         vec![("u_product", 1.0)]
     }
 
-    fn advance(&self, now: &Now) -> Result<Vec<Tensor>> {
-        Ok(vec![mul(&now.shared[0], self.weight(&now.step)?)?])
+    fn advance(&self, context: &UpdateContext) -> Result<Vec<Tensor>> {
+        Ok(vec![mul(&context.shared[0], self.weight(&context.step)?)?])
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
         let dtype = value.dtype();
-        let (this, next) = (self.weight(&now.step)?, self.weight(&add(&now.step, 1.0)?)?);
-        let product = &now.shared[0];
-        let of_average = mul(&now.rate, div(&next, sub(1.0, mul(product, &next)?)?)?)?;
-        let of_gradient = mul(&now.rate, div(sub(1.0, this)?, sub(1.0, product)?)?)?;
-        let of_square = cast(correction(self.beta_2, &now.step)?, dtype)?;
+        let (this, next) = (self.weight(&context.step)?, self.weight(&add(&context.step, 1.0)?)?);
+        let product = &context.shared[0];
+        let of_average = mul(&context.rate, div(&next, sub(1.0, mul(product, &next)?)?)?)?;
+        let of_gradient = mul(&context.rate, div(sub(1.0, this)?, sub(1.0, product)?)?)?;
+        let of_square = cast(correction(self.beta_2, &context.step)?, dtype)?;
         slots[0] = average(&slots[0], gradient.clone(), self.beta_1)?;
         slots[1] = average(&slots[1], square(&gradient)?, self.beta_2)?;
-        let ahead =
+        let lookahead =
             add(mul(&slots[0], cast(of_average, dtype)?)?, mul(gradient, cast(of_gradient, dtype)?)?)?;
-        let usual = add(sqrt(div(&slots[1], of_square)?)?, self.epsilon)?;
-        sub(value, div(ahead, usual)?)
+        let denominator = add(sqrt(div(&slots[1], of_square)?)?, self.epsilon)?;
+        sub(value, div(lookahead, denominator)?)
     }
 
     fn check(&self) -> Result<()> {
-        within("beta_1", self.beta_1, 0.0, 1.0)?;
-        within("beta_2", self.beta_2, 0.0, 1.0)?;
-        within("epsilon", self.epsilon, 0.0, f64::INFINITY)
+        check_range("beta_1", self.beta_1, 0.0, 1.0)?;
+        check_range("beta_2", self.beta_2, 0.0, 1.0)?;
+        check_range("epsilon", self.epsilon, 0.0, f64::INFINITY)
     }
 }

@@ -1,7 +1,7 @@
-//! What keeps the state of updates, and makes them.
+//! The optimizer: state, settings and checks. The update is in `step`.
 
 use super::clip::Clip;
-use super::{Rate, Rule, wide};
+use super::{LearningRate, UpdateRule, compute_dtype};
 use crate::schedules::{Schedule, check_rate};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,12 @@ use taut_core::{
 use taut_function::{Function, OnRetrace, function};
 use taut_memory::{Category, Location};
 
-/// Updates variables by a [`Rule`], and keeps what the rule needs to remember.
+/// Updates variables by an [`UpdateRule`], and holds the state that the rule needs.
 ///
 /// In a traced function, [`Optimizer::apply`] adds its ops to the trace: the update of each variable is one pass over memory, in place, which
-/// runs as soon as the gradient is there. Outside of functions it runs the same program. A clone is another handle on the same state.
+/// runs as soon as the gradient exists. Outside of functions it runs the same program. A clone is another handle to the same state.
 ///
-/// Variables in half precision have their state in `float32`, and are updated in it.
+/// The state and the updates of half-precision variables are in `float32`.
 ///
 /// ```
 /// use taut_autodiff::{GradientTape, Variable};
@@ -39,161 +39,164 @@ use taut_memory::{Category, Location};
 /// ```
 #[derive(Clone)]
 pub struct Optimizer {
-    parts: Arc<Parts>,
-    /// The program for calls outside of functions. A gradient is no tensor, one, or rows and their indices.
+    parts: Arc<OptimizerParts>,
+    /// The traced function for eager calls. A gradient is a list of no tensor, one tensor, or rows and their indices.
     eager: Arc<OnceLock<Function<Vec<Vec<Tensor>>, ()>>>,
 }
 
-/// What an update works with.
+/// The settings and variables of an optimizer.
 #[derive(Clone)]
-pub(super) struct Parts {
-    pub(super) rule: Arc<dyn Rule>,
-    pub(super) entries: Vec<Entry>,
-    /// How many calls there were.
+pub(super) struct OptimizerParts {
+    pub(super) rule: Arc<dyn UpdateRule>,
+    pub(super) entries: Vec<TrackedVariable>,
+    /// The number of calls.
     pub(super) iterations: Variable,
-    pub(super) rate: Pace,
+    pub(super) rate: RateSource,
     pub(super) shared: Vec<(&'static str, Variable)>,
     pub(super) clip: Option<Clip>,
     pub(super) decay: f64,
-    /// How many calls make one update.
+    /// Calls per update.
     pub(super) calls: usize,
-    /// How much of the averages of values stays.
+    /// The decay rate of the moving averages of values.
     pub(super) momentum: Option<f64>,
-    told: Arc<Told>,
+    warned: Arc<Warned>,
 }
 
-/// A variable, and what is kept for it.
+/// A variable and its optimizer state.
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(super) struct TrackedVariable {
     pub(super) variable: Variable,
     pub(super) slots: Vec<(&'static str, Variable)>,
-    /// The sum of the gradients since the last update.
+    /// The accumulated gradients since the last update.
     pub(super) gradient: Option<Variable>,
     pub(super) average: Option<Variable>,
     pub(super) decays: bool,
 }
 
 #[derive(Clone)]
-pub(super) enum Pace {
+pub(super) enum RateSource {
     Settable(Variable),
     Scheduled(Arc<dyn Schedule>),
 }
 
-/// What people were told already.
+/// Which warnings were issued.
 #[derive(Default)]
-struct Told {
+struct Warned {
     missing: AtomicBool,
     dense: AtomicBool,
 }
 
-/// A variable of the optimizer's own.
-fn own(name: &str, shape: Shape, dtype: DType, first: f64) -> Result<Variable> {
-    let value = broadcast_to(Tensor::constant(first, dtype)?, shape)?;
+/// A variable of the optimizer's state.
+fn state_variable(name: &str, shape: Shape, dtype: DType, initial: f64) -> Result<Variable> {
+    let value = broadcast_to(Tensor::constant(initial, dtype)?, shape)?;
     Variable::builder().name(name).trainable(false).category(Category::Optimizer).build(value)
 }
 
 impl Optimizer {
-    /// An optimizer of these variables. All that it keeps is made now.
+    /// An optimizer of these variables. Its state is allocated here.
     #[track_caller]
-    pub fn new(rule: impl Rule, variables: &[Variable]) -> Result<Optimizer> {
+    pub fn new(rule: impl UpdateRule, variables: &[Variable]) -> Result<Optimizer> {
         let at = Location::caller();
         with_source_location(None, at, || Optimizer::make(Arc::new(rule), variables))
             .map_err(|error| error.at(at))
     }
 
-    fn make(rule: Arc<dyn Rule>, variables: &[Variable]) -> Result<Optimizer> {
+    fn make(rule: Arc<dyn UpdateRule>, variables: &[Variable]) -> Result<Optimizer> {
         rule.check()?;
         let (rate, decay) = (rule.rate(), rule.decay());
         rate.check()?;
-        check_rate("the weight decay", decay)?;
-        let mut entries: Vec<Entry> = Vec::with_capacity(variables.len());
+        check_rate("weight_decay", decay)?;
+        let mut entries: Vec<TrackedVariable> = Vec::with_capacity(variables.len());
         for variable in variables {
             if !variable.dtype().is_float() {
-                let message = format!("the variable {variable} has no gradient");
-                return Err(Error::dtype(message).help("leave it out: only floats can be trained"));
+                let message = format!("trained variables must be floating point, got {variable}");
+                return Err(Error::dtype(message).help("leave it out of the optimizer's variables"));
             }
             if entries.iter().any(|entry| entry.variable.id() == variable.id()) {
-                return Err(Error::value(format!("the variable {variable} is given twice")));
+                return Err(Error::value(format!("each variable must be given once, got {variable} twice")));
             }
             let mut spec = variable.spec().clone();
-            spec.dtype = wide(spec.dtype);
+            spec.dtype = compute_dtype(spec.dtype);
             let mut slots = Vec::new();
             for slot in rule.slots(&spec) {
-                slots.push((slot.name, own(slot.name, slot.shape, spec.dtype, slot.first)?));
+                slots.push((slot.name, state_variable(slot.name, slot.shape, spec.dtype, slot.initial)?));
             }
             let variable = variable.clone();
-            entries.push(Entry { variable, slots, gradient: None, average: None, decays: true });
+            entries.push(TrackedVariable { variable, slots, gradient: None, average: None, decays: true });
         }
         let mut shared = Vec::new();
         for (name, first) in rule.shared() {
-            shared.push((name, own(name, Shape::scalar(), DType::F64, first)?));
+            shared.push((name, state_variable(name, Shape::scalar(), DType::F64, first)?));
         }
         let rate = match rate {
-            Rate::Fixed(rate) => Pace::Settable(own("rate", Shape::scalar(), DType::F64, rate)?),
-            Rate::Scheduled(schedule) => Pace::Scheduled(schedule),
+            LearningRate::Fixed(rate) => {
+                RateSource::Settable(state_variable("rate", Shape::scalar(), DType::F64, rate)?)
+            }
+            LearningRate::Scheduled(schedule) => RateSource::Scheduled(schedule),
         };
-        let iterations = own("iterations", Shape::scalar(), DType::I64, 0.0)?;
-        let (clip, calls, momentum, told) = (None, 1, None, Arc::default());
-        let parts = Parts { rule, entries, iterations, rate, shared, clip, decay, calls, momentum, told };
+        let iterations = state_variable("iterations", Shape::scalar(), DType::I64, 0.0)?;
+        let (clip, calls, momentum, warned) = (None, 1, None, Arc::default());
+        let parts =
+            OptimizerParts { rule, entries, iterations, rate, shared, clip, decay, calls, momentum, warned };
         Ok(Optimizer { parts: Arc::new(parts), eager: Arc::default() })
     }
 
-    /// Another optimizer of the same variables and state.
-    fn changed(self, change: impl FnOnce(&mut Parts) -> Result<()>) -> Result<Optimizer> {
+    /// An optimizer with changed settings that shares the variables and the state.
+    fn modified(self, change: impl FnOnce(&mut OptimizerParts) -> Result<()>) -> Result<Optimizer> {
         let mut parts = (*self.parts).clone();
         change(&mut parts)?;
         Ok(Optimizer { parts: Arc::new(parts), eager: Arc::default() })
     }
 
-    /// Keeps gradients within bounds.
+    /// Clips gradients.
     #[track_caller]
     pub fn clip(self, clip: Clip) -> Result<Optimizer> {
         let at = Location::caller();
         clip.check().map_err(|error| error.at(at))?;
-        self.changed(|parts| {
+        self.modified(|parts| {
             parts.clip = Some(clip);
             Ok(())
         })
     }
 
-    /// Takes `decay` times the learning rate of every value away at each update, before the step itself. Where a gradient is sparse, only the
-    /// rows that it names decay.
+    /// Decoupled weight decay: each update first subtracts `decay * rate * value`. For a sparse gradient, only the rows that it names
+    /// decay.
     #[track_caller]
     pub fn weight_decay(self, decay: f64) -> Result<Optimizer> {
         let at = Location::caller();
-        check_rate("the weight decay", decay).map_err(|error| error.at(at))?;
-        self.changed(|parts| {
+        check_rate("weight_decay", decay).map_err(|error| error.at(at))?;
+        self.modified(|parts| {
             parts.decay = decay;
             Ok(())
         })
     }
 
-    /// Leaves the variables for which `exempt` holds without weight decay: biases, say.
+    /// Exempts the variables for which `exempt` holds from weight decay, for example biases.
     pub fn without_decay(self, exempt: impl Fn(&Variable) -> bool) -> Result<Optimizer> {
-        self.changed(|parts| {
+        self.modified(|parts| {
             parts.entries.iter_mut().for_each(|entry| entry.decays &= !exempt(&entry.variable));
             Ok(())
         })
     }
 
-    /// Makes one update per `calls` calls, with the mean of their gradients, which is kept per variable. The calls in between leave variables
-    /// and slots as they are.
+    /// Gradient accumulation: one update per `calls` calls, with the mean of their gradients. The sum is stored per variable; the calls in
+    /// between change neither variables nor slots.
     ///
-    /// Sparse gradients are added to the rows that they name, but the mean is dense, and the update reaches every row.
+    /// Sparse gradients are added to the rows that they name, but the sum is dense, and the update reaches every row.
     #[track_caller]
     pub fn accumulate(self, calls: usize) -> Result<Optimizer> {
         let at = Location::caller();
         if calls == 0 || i32::try_from(calls).is_err() {
-            let message = format!("an update cannot be made once in {calls} calls");
+            let message = format!("calls must be in [1, 2^31), got {calls}");
             return Err(Error::value(message).at(at));
         }
         let made = with_source_location(None, at, || {
-            self.changed(|parts| {
+            self.modified(|parts| {
                 parts.calls = calls;
                 for entry in &mut parts.entries {
                     let spec = entry.variable.spec().clone();
                     entry.gradient = (calls > 1)
-                        .then(|| own("gradient", spec.shape, wide(spec.dtype), 0.0))
+                        .then(|| state_variable("gradient", spec.shape, compute_dtype(spec.dtype), 0.0))
                         .transpose()?;
                 }
                 Ok(())
@@ -202,15 +205,15 @@ impl Optimizer {
         made.map_err(|error| error.at(at))
     }
 
-    /// Keeps a moving average of every variable, of which `momentum` stays at each call. See [`Optimizer::swap_averages`].
+    /// Keeps an exponential moving average (EMA) of every variable, with decay rate `momentum`. See [`Optimizer::swap_averages`].
     ///
-    /// It is brought up to date as a whole, also where a gradient is sparse.
+    /// All of it is updated at each call, also if the gradient is sparse.
     #[track_caller]
     pub fn average(self, momentum: f64) -> Result<Optimizer> {
         let at = Location::caller();
         let made = with_source_location(None, at, || {
-            super::within("the momentum of averages", momentum, 0.0, 1.0)?;
-            self.changed(|parts| {
+            super::check_range("momentum", momentum, 0.0, 1.0)?;
+            self.modified(|parts| {
                 parts.momentum = Some(momentum);
                 for entry in &mut parts.entries {
                     let builder = Variable::builder().name("average").trainable(false);
@@ -228,17 +231,17 @@ impl Optimizer {
         self.parts.entries.iter().map(|entry| entry.variable.clone()).collect()
     }
 
-    /// How many times it was called: a single `int64`.
+    /// The number of calls: a scalar `int64`.
     pub fn iterations(&self) -> &Variable {
         &self.parts.iterations
     }
 
-    /// The moving averages, in the order of the variables; none without [`Optimizer::average`].
+    /// The moving averages, in the order of the variables; empty without [`Optimizer::average`].
     pub fn averages(&self) -> Vec<Variable> {
         self.parts.entries.iter().filter_map(|entry| entry.average.clone()).collect()
     }
 
-    /// Exchanges the variables with their moving averages: once to evaluate with these, once more to go on.
+    /// Swaps the variables with their moving averages: once to evaluate with the averages, and again to continue training.
     #[track_caller]
     pub fn swap_averages(&self) -> Result<()> {
         for entry in &self.parts.entries {
@@ -253,34 +256,35 @@ impl Optimizer {
     /// The learning rate of the next update.
     pub fn rate(&self) -> Result<f64> {
         match &self.parts.rate {
-            Pace::Settable(rate) => rate.value().item(),
-            Pace::Scheduled(schedule) => {
+            RateSource::Settable(rate) => rate.value().item(),
+            RateSource::Scheduled(schedule) => {
                 let calls: i64 = self.parts.iterations.value().item()?;
                 schedule.at(calls.unsigned_abs())
             }
         }
     }
 
-    /// Sets the learning rate. Functions that were traced use it from their next call on.
+    /// Sets the learning rate. Traced functions use it from their next call on, without a retrace.
     #[track_caller]
     pub fn set_rate(&self, rate: f64) -> Result<()> {
         let at = Location::caller();
         check_rate("the learning rate", rate).map_err(|error| error.at(at))?;
         match &self.parts.rate {
-            Pace::Settable(variable) => variable.assign(rate),
-            Pace::Scheduled(schedule) => {
-                let message = format!("the learning rate is what a schedule says: {schedule:?}");
-                Err(Error::value(message).help("only a rate that is given as a number can be set").at(at))
+            RateSource::Settable(variable) => variable.assign(rate),
+            RateSource::Scheduled(schedule) => {
+                let message =
+                    format!("the learning rate must be a number to be set, got the schedule {schedule:?}");
+                Err(Error::value(message).help("make the optimizer with a number as its rate").at(at))
             }
         }
     }
 
-    /// All that it keeps, with names that stay the same from run to run: `iterations`, `rate`, `slots/0/momentum` for the first variable,
-    /// `gradients/0`, `averages/0`.
-    pub fn named(&self) -> Vec<(String, Variable)> {
+    /// The variables of the state under stable names: `iterations`, `rate`, `slots/0/momentum` for the first variable, `gradients/0`,
+    /// `averages/0`.
+    pub fn named_variables(&self) -> Vec<(String, Variable)> {
         let parts = &self.parts;
         let mut named = vec![("iterations".to_owned(), parts.iterations.clone())];
-        if let Pace::Settable(rate) = &parts.rate {
+        if let RateSource::Settable(rate) = &parts.rate {
             named.push(("rate".to_owned(), rate.clone()));
         }
         named.extend(parts.shared.iter().map(|(name, number)| (format!("shared/{name}"), number.clone())));
@@ -292,15 +296,16 @@ impl Optimizer {
         named
     }
 
-    /// Updates the variables by gradients in their order. Those without one are left alone; that there is none at all is an error.
+    /// Updates the variables with gradients in the same order. Variables without a gradient are unchanged; it is an error if no variable
+    /// has one.
     ///
-    /// A rule that works row by row touches only the rows that a sparse gradient names. For the others it is made dense, and people are told.
+    /// A rowwise rule changes only the rows that a sparse gradient names. Other rules get a dense gradient, with a warning.
     #[track_caller]
     pub fn apply(&self, gradients: &[Option<Gradient>]) -> Result<()> {
         self.apply_at(gradients, Location::caller())
     }
 
-    /// As [`Optimizer::apply`], with gradients in any order, each with its variable.
+    /// As [`Optimizer::apply`], with pairs of gradient and variable in any order.
     #[track_caller]
     pub fn apply_pairs<'a>(
         &self,
@@ -311,12 +316,14 @@ impl Optimizer {
         let mut gradients = vec![None; entries.len()];
         for (gradient, variable) in pairs {
             let Some(i) = entries.iter().position(|entry| entry.variable.id() == variable.id()) else {
-                let message = format!("the variable {variable} is not one of the optimizer's");
-                let help = "make the optimizer for every variable that it is to update";
+                let message = format!("the variable must be one of the optimizer's, got {variable}");
+                let help = "make the optimizer with every variable that it updates";
                 return Err(Error::value(message).help(help).at(at));
             };
             if gradients[i].is_some() {
-                return Err(Error::value(format!("the variable {variable} is given twice")).at(at));
+                return Err(
+                    Error::value(format!("each variable must be given once, got {variable} twice")).at(at)
+                );
             }
             gradients[i] = gradient;
         }
@@ -331,26 +338,28 @@ impl Optimizer {
                     return self.parts.update(gradients);
                 }
                 let program = self.eager.get_or_init(|| program(self.parts.clone()));
-                program.call(gradients.iter().map(|gradient| flat(gradient.as_ref())).collect::<Vec<_>>())
+                program.call(
+                    gradients.iter().map(|gradient| gradient_tensors(gradient.as_ref())).collect::<Vec<_>>(),
+                )
             })
         };
         with_source_location(None, at, run).map_err(|error| error.at(at))
     }
 }
 
-/// The program for calls outside of functions.
-fn program(parts: Arc<Parts>) -> Function<Vec<Vec<Tensor>>, ()> {
+/// The traced function for eager calls.
+fn program(parts: Arc<OptimizerParts>) -> Function<Vec<Vec<Tensor>>, ()> {
     let body = move |lists: &Vec<Vec<Tensor>>| {
         let shapes = parts.entries.iter().map(|entry| entry.variable.shape());
         let gradients: Vec<Option<Gradient>> =
-            lists.iter().zip(shapes).map(|(list, shape)| whole(list, shape)).collect();
+            lists.iter().zip(shapes).map(|(list, shape)| gradient_from_tensors(list, shape)).collect();
         parts.update(&gradients)
     };
     function(body).named("the optimizer").on_retrace(OnRetrace::Allow)
 }
 
-/// A gradient as the tensors that it is made of.
-fn flat(gradient: Option<&Gradient>) -> Vec<Tensor> {
+/// The tensors of a gradient.
+fn gradient_tensors(gradient: Option<&Gradient>) -> Vec<Tensor> {
     match gradient {
         None => Vec::new(),
         Some(Gradient::Dense(tensor)) => vec![tensor.clone()],
@@ -360,8 +369,8 @@ fn flat(gradient: Option<&Gradient>) -> Vec<Tensor> {
     }
 }
 
-/// The gradient that is made of these tensors.
-fn whole(list: &[Tensor], shape: &Shape) -> Option<Gradient> {
+/// The gradient of these tensors.
+fn gradient_from_tensors(list: &[Tensor], shape: &Shape) -> Option<Gradient> {
     match list {
         [tensor] => Some(tensor.clone().into()),
         [values, indices] => {
@@ -372,42 +381,45 @@ fn whole(list: &[Tensor], shape: &Shape) -> Option<Gradient> {
     }
 }
 
-impl Parts {
-    /// Refuses gradients that are not those of the variables, and tells people of what they may not expect.
+impl OptimizerParts {
+    /// Rejects gradients that do not match the variables, and warns about missing and sparse ones.
     fn check(&self, gradients: &[Option<Gradient>], at: Location) -> Result<()> {
         if gradients.len() != self.entries.len() {
-            let (got, wanted) = (gradients.len(), self.entries.len());
-            let message = format!("{got} gradients for {wanted} variables");
-            return Err(Error::value(message).help("give one per variable, in their order, or None"));
+            let (got, expected) = (gradients.len(), self.entries.len());
+            let message = format!("expected {expected} gradients, one per variable, got {got}");
+            return Err(Error::value(message).help("give None for a variable without a gradient"));
         }
-        for (gradient, Entry { variable, .. }) in gradients.iter().zip(&self.entries) {
+        for (gradient, TrackedVariable { variable, .. }) in gradients.iter().zip(&self.entries) {
             let Some(gradient) = gradient else { continue };
             let spec = gradient.spec();
             if spec != *variable.spec() {
-                let message = format!("the gradient of the variable {variable} is {spec}");
+                let message = format!(
+                    "the gradient of {variable} must have the variable's dtype and shape, got {spec}"
+                );
                 let same = spec.dtype == variable.dtype();
                 let kind = if same { ErrorKind::Shape } else { ErrorKind::DType };
-                return Err(Error::new(kind, message).help("a gradient has its variable's type and shape"));
+                return Err(Error::new(kind, message));
             }
         }
-        let missing = |(gradient, _): &(&Option<Gradient>, &Entry)| gradient.is_none();
+        let missing = |(gradient, _): &(&Option<Gradient>, &TrackedVariable)| gradient.is_none();
         let without = gradients.iter().zip(&self.entries).filter(missing).count();
         if without > 0 && without == gradients.len() {
-            return Err(Error::value("no variable has a gradient").help("the tape's explain_none() says why"));
+            return Err(Error::value("at least one variable must have a gradient, got none")
+                .help("tape.explain_none() gives the reason"));
         }
-        if without > 0 && !self.told.missing.swap(true, Ordering::Relaxed) {
+        if without > 0 && !self.warned.missing.swap(true, Ordering::Relaxed) {
             let names: Vec<String> = (gradients.iter().zip(&self.entries))
                 .filter(missing)
                 .map(|(_, entry)| entry.variable.to_string())
                 .collect();
-            warn(&format!("no gradient for {}: left as it is (at {at})", names.join(", ")));
+            warn(&format!("no gradient for {}: not updated (at {at})", names.join(", ")));
         }
         let is_sparse = |gradient: &&Option<Gradient>| matches!(gradient, Some(Gradient::Sparse(_)));
         if (!self.rule.is_rowwise() || self.calls > 1)
             && gradients.iter().any(|gradient| is_sparse(&gradient))
-            && !self.told.dense.swap(true, Ordering::Relaxed)
+            && !self.warned.dense.swap(true, Ordering::Relaxed)
         {
-            let why = if self.calls > 1 { "gradients are accumulated" } else { "the rule needs every row" };
+            let why = if self.calls > 1 { "gradients are accumulated" } else { "the rule is not rowwise" };
             warn(&format!("a sparse gradient becomes dense, because {why}: {:?} (at {at})", self.rule));
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! Gradients divided by the root of the moving average of their squares.
+//! RMSprop.
 
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, mul, sub};
 use taut_core::ops::unary::{sqrt, square};
 use taut_core::{Result, Spec, Tensor};
@@ -9,14 +9,14 @@ use taut_core::{Result, Spec, Tensor};
 #[derive(Clone, Debug)]
 pub struct RmsProp {
     /// The learning rate.
-    pub rate: Rate,
-    /// How much of the average of squares stays.
+    pub rate: LearningRate,
+    /// The decay rate of the moving average of squared gradients.
     pub rho: f64,
-    /// How much of the last step is added to the next one.
+    /// The share of the previous step that is added to the next one.
     pub momentum: f64,
-    /// What is added before the root is taken, so that nothing is divided by zero.
+    /// Added before the root is taken; prevents division by zero.
     pub epsilon: f64,
-    /// Whether the square of the average gradient is subtracted: then it is a variance that gradients are divided by the root of.
+    /// Whether the square of the average gradient is subtracted, so that gradients are divided by their standard deviation.
     pub centered: bool,
 }
 
@@ -26,34 +26,40 @@ impl Default for RmsProp {
     }
 }
 
-impl Rule for RmsProp {
-    fn rate(&self) -> Rate {
+impl UpdateRule for RmsProp {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
-        let mut slots = vec![Slot::zeros("velocity", value)];
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
+        let mut slots = vec![SlotSpec::zeros("velocity", value)];
         if self.momentum > 0.0 {
-            slots.push(Slot::zeros("momentum", value));
+            slots.push(SlotSpec::zeros("momentum", value));
         }
         if self.centered {
-            slots.push(Slot::zeros("average_gradient", value));
+            slots.push(SlotSpec::zeros("average_gradient", value));
         }
         slots
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
         let average = |old: &Tensor, new: Tensor| add(mul(old, self.rho)?, mul(new, 1.0 - self.rho)?);
         slots[0] = average(&slots[0], square(&gradient)?)?;
-        let spread = if let Some(mean) = slots.last_mut().filter(|_| self.centered) {
+        let second_moment = if let Some(mean) = slots.last_mut().filter(|_| self.centered) {
             *mean = average(mean, gradient.clone())?;
             let squared = square(&*mean)?;
             sub(&slots[0], squared)?
         } else {
             slots[0].clone()
         };
-        let rate = now.rate_as(&value)?;
-        let step = div(mul(gradient, rate)?, sqrt(add(spread, self.epsilon)?)?)?;
+        let rate = context.rate_as(&value)?;
+        let step = div(mul(gradient, rate)?, sqrt(add(second_moment, self.epsilon)?)?)?;
         if self.momentum > 0.0 {
             slots[1] = add(mul(&slots[1], self.momentum)?, step)?;
             return sub(value, &slots[1]);
@@ -62,8 +68,8 @@ impl Rule for RmsProp {
     }
 
     fn check(&self) -> Result<()> {
-        within("rho", self.rho, 0.0, 1.0)?;
-        within("momentum", self.momentum, 0.0, 1.0)?;
-        within("epsilon", self.epsilon, 0.0, f64::INFINITY)
+        check_range("rho", self.rho, 0.0, 1.0)?;
+        check_range("momentum", self.momentum, 0.0, 1.0)?;
+        check_range("epsilon", self.epsilon, 0.0, f64::INFINITY)
     }
 }

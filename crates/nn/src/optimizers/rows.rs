@@ -1,14 +1,13 @@
-//! Updates of the rows that a sparse gradient names.
+//! Sparse updates: only the rows that a sparse gradient names.
 //!
-//! Ids are sorted, so that those that occur several times are neighbours. Then a loop goes through the distinct ones, a few at a time: it adds up
-//! the rows of the gradient that belong to each, takes the rows of the variable and of its slots, updates them, and puts them back. The loop's
-//! states are the variable and the slots themselves, in their own memory. So beside the gradient there are only some positions and the few rows at
-//! work, whatever the size of the variable.
+//! Ids are sorted, so that equal ids are neighbours. A loop then goes through the distinct ids in chunks: it sums the gradient rows of each
+//! id, gathers the rows of the variable and of its slots, updates them, and scatters them back. The loop's states are the variable and the
+//! slots themselves, updated in place. So the extra memory is two positions per id and one chunk of rows, for any size of the variable.
 
 mod ops;
 
-use super::wide;
-use ops::{Grouped, group, put_rows, take_rows};
+use super::compute_dtype;
+use ops::{GroupedIds, group, put_rows, take_rows};
 use taut_control::while_loop;
 use taut_core::ops::binary::{add, less};
 use taut_core::ops::reduce::sum;
@@ -16,30 +15,30 @@ use taut_core::ops::unary::{cast, square};
 use taut_core::record::detached;
 use taut_core::{DType, IndexedSlices, Result, Tensor};
 
-/// How many bytes of a variable are worked on at a time.
+/// Bytes of a variable's rows per chunk.
 const CHUNK: usize = 128 << 10;
 
-/// A sparse gradient as updates use it.
+/// A sparse gradient, prepared for an update.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(super) struct SparseRows {
     values: Tensor,
-    groups: Grouped,
-    /// How many rows are worked on at a time; none if the gradient has no rows.
+    groups: GroupedIds,
+    /// Rows per chunk; zero if the gradient has no rows.
     chunk: usize,
 }
 
-impl Rows {
-    pub(super) fn new(slices: &IndexedSlices) -> Result<Rows> {
+impl SparseRows {
+    pub(super) fn new(slices: &IndexedSlices) -> Result<SparseRows> {
         let values = detached(&slices.values);
-        let row = values.shape()[1..].iter().product::<usize>() * wide(values.dtype()).size();
+        let row = values.shape()[1..].iter().product::<usize>() * compute_dtype(values.dtype()).size();
         let chunk = (CHUNK / row.max(1)).max(1).min(values.shape()[0]);
         let groups = group(&slices.indices, slices.dense_shape[0])?;
-        Ok(Rows { values, groups, chunk })
+        Ok(SparseRows { values, groups, chunk })
     }
 
     /// The sum of its squares.
     pub(super) fn squares(&self) -> Result<Tensor> {
-        let dtype = wide(self.values.dtype());
+        let dtype = compute_dtype(self.values.dtype());
         let start = vec![Tensor::constant(0.0, dtype)?];
         let mut total = self.each(start, |totals, _, sums| {
             let part = sum(square(cast(sums, dtype)?)?, None, false)?;
@@ -48,7 +47,7 @@ impl Rows {
         Ok(total.swap_remove(0))
     }
 
-    /// The states with the rows that the gradient names updated by `step`, which gets these rows of each and those of the gradient.
+    /// The states after `step` has updated the rows that the gradient names. `step` receives these rows of each state and of the gradient.
     pub(super) fn update(
         &self,
         states: Vec<Tensor>,
@@ -61,7 +60,7 @@ impl Rows {
         })
     }
 
-    /// Goes through the distinct ids and the sums of their rows, some at a time.
+    /// Folds `body` over the distinct ids and the sums of their rows, in chunks.
     fn each(
         &self,
         mut states: Vec<Tensor>,

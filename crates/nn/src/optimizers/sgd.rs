@@ -1,10 +1,10 @@
-//! Steps against the gradient, with or without momentum.
+//! Stochastic gradient descent.
 
-use super::{Now, Rate, Rule, Slot, within};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::{Result, Spec, Tensor};
 
-/// Stochastic gradient descent: each step goes against the gradient, and with momentum on along the steps before.
+/// Stochastic gradient descent, with optional momentum.
 ///
 /// ```
 /// use taut_autodiff::Variable;
@@ -19,10 +19,10 @@ use taut_core::{Result, Spec, Tensor};
 #[derive(Clone, Debug)]
 pub struct Sgd {
     /// The learning rate.
-    pub rate: Rate,
-    /// How much of the last step is added to the next one.
+    pub rate: LearningRate,
+    /// The share of the previous step that is added to the next one.
     pub momentum: f64,
-    /// Whether the step is the one that momentum will make of it next time (Nesterov).
+    /// Whether to use Nesterov momentum.
     pub nesterov: bool,
 }
 
@@ -32,23 +32,29 @@ impl Default for Sgd {
     }
 }
 
-impl Rule for Sgd {
-    fn rate(&self) -> Rate {
+impl UpdateRule for Sgd {
+    fn rate(&self) -> LearningRate {
         self.rate.clone()
     }
 
-    fn slots(&self, value: &Spec) -> Vec<Slot> {
-        if self.momentum == 0.0 { Vec::new() } else { vec![Slot::zeros("momentum", value)] }
+    fn slots(&self, value: &Spec) -> Vec<SlotSpec> {
+        if self.momentum == 0.0 { Vec::new() } else { vec![SlotSpec::zeros("momentum", value)] }
     }
 
-    fn update(&self, now: &Now, value: Tensor, gradient: Tensor, slots: &mut [Tensor]) -> Result<Tensor> {
-        let step = mul(gradient, now.rate_as(&value)?)?;
+    fn update(
+        &self,
+        context: &UpdateContext,
+        value: Tensor,
+        gradient: Tensor,
+        slots: &mut [Tensor],
+    ) -> Result<Tensor> {
+        let step = mul(gradient, context.rate_as(&value)?)?;
         let [m] = slots else { return sub(value, step) };
         *m = sub(mul(&*m, self.momentum)?, &step)?;
         if self.nesterov { add(value, sub(mul(&*m, self.momentum)?, step)?) } else { add(value, &*m) }
     }
 
     fn check(&self) -> Result<()> {
-        if self.momentum == 1.0 { Ok(()) } else { within("momentum", self.momentum, 0.0, 1.0) }
+        if self.momentum == 1.0 { Ok(()) } else { check_range("momentum", self.momentum, 0.0, 1.0) }
     }
 }

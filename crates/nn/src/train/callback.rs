@@ -1,36 +1,36 @@
-//! Who looks on while a model is trained, and may interfere.
+//! Callbacks of the training loop.
 
 use super::history::Epoch;
 use super::trainer::Trainer;
-use crate::layer::Names;
+use crate::layer::NamedVariables;
 use taut_core::Result;
 
-/// Whether training goes on.
+/// Whether training continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// It does.
+    /// Training continues.
     Continue,
-    /// It ends after this step or epoch.
+    /// Training ends after this step or epoch.
     Stop,
 }
 
-/// One step that was just made.
+/// The training step that has just run.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The epoch it belongs to, from 1.
     pub epoch: usize,
     /// Its number in the epoch, from 1.
     pub number: usize,
-    /// How many there will be in the epoch, if that is known.
+    /// The number of steps of the epoch, if it is known.
     pub of: Option<usize>,
-    /// How many samples it saw.
+    /// The number of samples in its batch.
     pub samples: usize,
     /// Its loss.
     pub loss: f64,
 }
 
-/// Looks on while a [`Trainer`] works. What it remembers can be part of the checkpoints, so that a run that was
-/// interrupted ends as one that was not.
+/// Is called by a [`Trainer`] while it trains. Its state can be part of the checkpoints, so that a resumed run ends like an
+/// uninterrupted one.
 pub trait Callback: Send {
     /// Before the first step.
     fn begin(&mut self, trainer: &Trainer) -> Result<()> {
@@ -50,25 +50,25 @@ pub trait Callback: Send {
         Ok(Flow::Continue)
     }
 
-    /// When training ends, also if an error ended it.
+    /// When training ends, also after an error.
     fn end(&mut self, trainer: &Trainer) -> Result<()> {
         let _ = trainer;
         Ok(())
     }
 
-    /// What it remembers, in words, for the checkpoint.
+    /// Its state as text, for the checkpoint.
     fn state(&self) -> Option<String> {
         None
     }
 
-    /// Goes on from what [`Callback::state`] said.
+    /// Restores the state that [`Callback::state`] returned.
     fn restore(&mut self, state: &str) -> Result<()> {
         let _ = state;
         Ok(())
     }
 
-    /// Variables that it keeps for the model, which are part of the checkpoint, too. Called after [`Callback::begin`].
-    fn variables(&self, names: &mut Names) {
+    /// Variables that are part of the checkpoint, too. Called after [`Callback::begin`].
+    fn variables(&self, names: &mut NamedVariables) {
         let _ = names;
     }
 }

@@ -1,4 +1,4 @@
-//! Variables in files that are whole at every moment.
+//! Checkpoint files, written atomically.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,15 +10,15 @@ use taut_core::{Error, ErrorKind, Result, Spec, Tensor};
 use taut_data::AtomicFile;
 use taut_memory::Location;
 
-/// How much is written at once.
+/// Bytes of the write buffer.
 const BLOCK: usize = 1 << 18;
-/// How many problems an error lists before it only counts them.
+/// The most mismatches that an error lists; the rest are counted.
 const LISTED: usize = 8;
 
 /// A set of named variables that is saved to one safetensors file and loaded from it.
 ///
-/// A file is written beside its place under another name, synced, and then renamed: whoever is killed while saving leaves
-/// the old file or the new one, never a part of one.
+/// A file is written under a temporary name in the same folder, synced, and then renamed: a process that is killed while saving
+/// leaves the old file or the new one, never a truncated one.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// A checkpoint of nothing yet.
+    /// A checkpoint without variables.
     pub fn new() -> Checkpoint {
         Checkpoint::default()
     }
@@ -69,89 +69,92 @@ impl Checkpoint {
         &self.variables
     }
 
-    /// Writes the variables' values, and words about them.
+    /// Writes the variables' values, and metadata.
     #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>, words: &BTreeMap<String, String>) -> Result<()> {
-        self.save_with(path.as_ref(), &[], words)
+    pub fn save(&self, path: impl AsRef<Path>, metadata: &BTreeMap<String, String>) -> Result<()> {
+        self.save_with(path.as_ref(), &[], metadata)
     }
 
-    /// As [`Checkpoint::save`], with these tensors beside the variables.
+    /// As [`Checkpoint::save`], with additional tensors.
     #[track_caller]
     pub(super) fn save_with(
         &self,
         path: &Path,
         more: &[(String, Tensor)],
-        words: &BTreeMap<String, String>,
+        metadata: &BTreeMap<String, String>,
     ) -> Result<()> {
         let at = Location::caller();
         let save = || {
             let mut file = BufWriter::with_capacity(BLOCK, AtomicFile::create(path)?);
             let values = self.variables.iter().map(|(name, variable)| (name, variable.value()));
             let more = more.iter().map(|(name, tensor)| (name, tensor.clone()));
-            write_safetensors(&mut file, values.chain(more), words)?;
+            write_safetensors(&mut file, values.chain(more), metadata)?;
             file.into_inner().map_err(IntoInnerError::into_error)?.finish()
         };
         save().map_err(|error: Error| error.about(path.display()).at(at))
     }
 
-    /// Reads the variables' values and returns the words. The file must hold just these variables, of these types and
-    /// shapes; otherwise nothing is changed and the error names what differs.
+    /// Reads the variables' values and returns the metadata. The file must hold exactly these variables, with these dtypes and
+    /// shapes; otherwise no variable changes and the error lists what differs.
     #[track_caller]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<BTreeMap<String, String>> {
         let (path, at) = (path.as_ref(), Location::caller());
         let read = || {
             let file = load_safetensors(path)?;
-            self.take(&file.tensors).map_err(|error| error.about(path.display()))?;
+            self.assign(&file.tensors).map_err(|error| error.about(path.display()))?;
             Ok(file.metadata)
         };
         read().map_err(|error: Error| error.at(at))
     }
 
-    /// Reads the values of those of its variables whose names begin with `part` and a dot, or of all if `part` is empty, and
-    /// leaves the others alone, on both sides: the weights of a checkpoint without the state of its training, say. That
-    /// there is no such variable is an error.
+    /// Reads only the variables whose names begin with `part` and a dot, or all if `part` is empty: for example the weights of a
+    /// checkpoint without the state of its training. It is an error if there is no such variable.
     #[track_caller]
     pub fn load_part(&self, part: &str, path: impl AsRef<Path>) -> Result<()> {
         let (path, at) = (path.as_ref(), Location::caller());
         let prefix = prefix(part);
-        let mine = self.variables.iter().filter(|(name, _)| name.starts_with(&prefix)).cloned();
-        let mine = Checkpoint { variables: mine.collect() };
-        if mine.variables.is_empty() {
+        let selected = self.variables.iter().filter(|(name, _)| name.starts_with(&prefix)).cloned();
+        let selected = Checkpoint { variables: selected.collect() };
+        if selected.variables.is_empty() {
             let known: BTreeSet<&str> =
                 self.variables.iter().filter_map(|(name, _)| Some(name.split_once('.')?.0)).collect();
             let known = known.into_iter().collect::<Vec<_>>().join(", ");
-            return Err(Error::value(format!("there is no variable of a part '{part}' here"))
-                .help(format!("parts are {known}"))
+            return Err(Error::value(format!("no variable has a name that begins with '{part}.'"))
+                .help(format!("use one of {known}"))
                 .at(at));
         }
         let read = || {
             let mut file = load_safetensors(path)?;
             file.tensors.retain(|(name, _)| name.starts_with(&prefix));
-            mine.take(&file.tensors).map_err(|error| error.about(path.display()))
+            selected.assign(&file.tensors).map_err(|error| error.about(path.display()))
         };
         read().map_err(|error: Error| error.at(at))
     }
 
-    /// Assigns these values, after all of them were found to fit.
+    /// Assigns these values to the variables, after checking that all of them match.
     #[track_caller]
-    pub(super) fn take(&self, values: &[(String, Tensor)]) -> Result<()> {
-        let theirs: BTreeMap<&str, &Tensor> =
+    pub(super) fn assign(&self, values: &[(String, Tensor)]) -> Result<()> {
+        let given: BTreeMap<&str, &Tensor> =
             values.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
         let (mut problems, mut pairs, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (name, variable) in &self.variables {
             known.insert(name.as_str());
-            match theirs.get(name.as_str()) {
-                None => problems.push((ErrorKind::Value, format!("'{name}' {} is missing", variable.spec()))),
+            match given.get(name.as_str()) {
+                None => problems
+                    .push((ErrorKind::Value, format!("'{name}' {} is not in the file", variable.spec()))),
                 Some(tensor) if tensor.spec() != variable.spec() => {
                     let found = (kind(variable.spec(), tensor.spec()), tensor.spec());
-                    let message = format!("'{name}' is {} here and {} there", variable.spec(), found.1);
+                    let message = format!("'{name}' must be {}, got {}", variable.spec(), found.1);
                     problems.push((found.0, message));
                 }
                 Some(&tensor) => pairs.push((variable, tensor)),
             }
         }
-        for (name, tensor) in theirs.iter().filter(|(name, _)| !known.contains(**name)) {
-            problems.push((ErrorKind::Value, format!("'{name}' {} is not known here", tensor.spec())));
+        for (name, tensor) in given.iter().filter(|(name, _)| !known.contains(**name)) {
+            problems.push((
+                ErrorKind::Value,
+                format!("'{name}' {} is not a variable of the model", tensor.spec()),
+            ));
         }
         let Some((kind, _)) = problems.first() else {
             for (variable, tensor) in pairs {
@@ -159,7 +162,7 @@ impl Checkpoint {
             }
             return Ok(());
         };
-        let mut message = format!("{} of {} variables do not fit", problems.len(), known.len());
+        let mut message = format!("{} of {} variables do not match the file", problems.len(), known.len());
         for (_, problem) in problems.iter().take(LISTED) {
             message.push_str("\n    ");
             message.push_str(problem);
@@ -167,11 +170,12 @@ impl Checkpoint {
         if problems.len() > LISTED {
             let _ = write!(message, "\n    and {} more", problems.len() - LISTED);
         }
-        Err(Error::new(*kind, message).help("build the model as it was when the file was written"))
+        Err(Error::new(*kind, message)
+            .help("build the model, optimizer and metrics with the settings of the run that wrote the file"))
     }
 }
 
-/// What the names of a part's variables begin with.
+/// The prefix of the names of a part's variables.
 fn prefix(part: &str) -> String {
     if part.is_empty() { String::new() } else { format!("{part}.") }
 }

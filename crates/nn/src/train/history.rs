@@ -1,4 +1,4 @@
-//! What training came to, epoch by epoch.
+//! The scores of a run, epoch by epoch.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,13 +8,13 @@ use std::fmt;
 pub struct Epoch {
     /// Its number, from 1.
     pub number: usize,
-    /// How many steps it took.
+    /// The number of steps.
     pub steps: usize,
-    /// How many samples those saw.
+    /// The number of samples of all steps.
     pub samples: usize,
-    /// How long it took, validation included.
+    /// The duration in seconds, including validation.
     pub seconds: f64,
-    /// Names and values: `loss`, the metrics, and the same of the validation as `val_loss` and so on.
+    /// Names and values: `loss`, the metrics, and those of the validation with the prefix `val_`.
     #[serde(with = "exact")]
     pub scores: Vec<(String, f64)>,
 }
@@ -26,7 +26,7 @@ impl Epoch {
     }
 }
 
-/// Scores in text: a name, the value's bits, and the value for people. JSON has no word for a NaN or an infinity.
+/// Scores as a name, the value's bits, and the value as text: JSON cannot represent NaN and infinities.
 mod exact {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -41,10 +41,10 @@ mod exact {
     }
 }
 
-/// All epochs so far, those before a resume included.
+/// All epochs so far, including those before a resume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// In order.
+    /// The epochs, in order.
     pub epochs: Vec<Epoch>,
 }
 

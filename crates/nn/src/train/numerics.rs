@@ -1,6 +1,6 @@
-//! Finding what made the first NaN of a training step.
+//! Finding the op that produced the first NaN or infinity of a training step.
 
-use super::trainer::{Kept, Parts};
+use super::parts::{SavedValues, TrainingParts};
 use crate::layer::Mode;
 use taut_autodiff::GradientTape;
 use taut_core::ops::random;
@@ -8,9 +8,14 @@ use taut_core::ops::reduce::{all, any};
 use taut_core::ops::unary::{is_finite, is_nan};
 use taut_core::{Error, ErrorKind, Result, Tensor, set_checking_numerics};
 
-/// Makes the step again op by op, each of them checked, with the random numbers it had: the error of the op that made the
-/// first NaN or infinity, forward or backward, or the one that is known already if none does now. The model stays as it is.
-pub(super) fn explain(parts: &Parts, (x, y): (&Tensor, &Tensor), random: (u64, u64), known: Error) -> Error {
+/// Runs the step again op by op, checking each result, with the same random keys. Returns the error of the op that produced the
+/// first NaN or infinity, forward or backward, or the original error if no op does. The model is left unchanged.
+pub(super) fn explain(
+    parts: &TrainingParts,
+    (x, y): (&Tensor, &Tensor),
+    random: (u64, u64),
+    known: Error,
+) -> Error {
     struct Restore(bool, (u64, u64));
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -18,7 +23,7 @@ pub(super) fn explain(parts: &Parts, (x, y): (&Tensor, &Tensor), random: (u64, u
             random::set_state(self.1);
         }
     }
-    if let Some(error) = spoilt(parts, x, y) {
+    if let Some(error) = non_finite_input(parts, x, y) {
         return error;
     }
     let again = || -> Result<()> {
@@ -29,9 +34,9 @@ pub(super) fn explain(parts: &Parts, (x, y): (&Tensor, &Tensor), random: (u64, u
         tape.gradient(&loss, &parts.variables)?;
         Ok(())
     };
-    // A forward pass moves the averages of batch norms and the like.
-    let states = parts.model.named().into_iter().map(|(_, variable)| variable);
-    let Ok(kept) = Kept::of(states.filter(|variable| !variable.is_trainable())) else {
+    // A forward pass updates non-trainable variables, such as the moving averages of batch normalisation.
+    let states = parts.model.named_variables().into_iter().map(|(_, variable)| variable);
+    let Ok(kept) = SavedValues::copy_of(states.filter(|variable| !variable.is_trainable())) else {
         return known;
     };
     match (again(), kept.restore()) {
@@ -40,26 +45,29 @@ pub(super) fn explain(parts: &Parts, (x, y): (&Tensor, &Tensor), random: (u64, u
     }
 }
 
-/// A part of the batch that has a NaN in it, or a variable that is not finite to begin with: no op is to blame.
-fn spoilt(parts: &Parts, x: &Tensor, y: &Tensor) -> Option<Error> {
+/// The error for a NaN in the batch, or for a variable that was not finite before the step: then no op of the step produced it.
+fn non_finite_input(parts: &TrainingParts, x: &Tensor, y: &Tensor) -> Option<Error> {
     for (what, tensor) in [("inputs", x), ("targets", y)] {
-        if holds(tensor, || any(is_nan(tensor)?, None, false)?.item::<bool>()) {
-            let message = format!("there is a NaN in the batch's {what}, {}", tensor.spec());
+        if float_and(tensor, || any(is_nan(tensor)?, None, false)?.item::<bool>()) {
+            let message = format!("the batch must not contain NaN, got one in its {what}, {}", tensor.spec());
             return Some(Error::new(ErrorKind::Numeric, message));
         }
     }
-    let named = parts.model.named();
+    let named = parts.model.named_variables();
     let (name, variable) =
         named.iter().filter(|(_, variable)| variable.is_trainable()).find(|(_, variable)| {
             let value = variable.value();
-            holds(&value, || Ok(!all(is_finite(&value)?, None, false)?.item::<bool>()?))
+            float_and(&value, || Ok(!all(is_finite(&value)?, None, false)?.item::<bool>()?))
         })?;
-    let message = format!("the variable '{name}' {} is not finite, before the step is made", variable.spec());
-    let help = "if updates made it so, a smaller learning rate or clipped gradients would help";
+    let message = format!(
+        "variables must be finite, got NaN or infinity in '{name}' {} before the step",
+        variable.spec()
+    );
+    let help = "if updates produced it, lower the learning rate or clip gradients";
     Some(Error::new(ErrorKind::Numeric, message).help(help))
 }
 
-/// Whether something is so of a tensor. Types that are always finite are not asked.
-fn holds(x: &Tensor, ask: impl FnOnce() -> Result<bool>) -> bool {
-    x.dtype().is_float() && ask().unwrap_or(false)
+/// Whether a tensor is floating point and fulfils a condition.
+fn float_and(x: &Tensor, condition: impl FnOnce() -> Result<bool>) -> bool {
+    x.dtype().is_float() && condition().unwrap_or(false)
 }

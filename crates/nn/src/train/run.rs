@@ -1,49 +1,51 @@
-//! The loop: epochs of steps, and what happens between them.
+//! The training loop: epochs and steps.
 
 use super::callback::{Callback, Flow, Step};
 use super::history::{Epoch, History};
-use super::state::Partial;
-use super::trainer::{Batch, Every, Trainer};
+use super::parts::Batch;
+use super::state::EpochProgress;
+use super::trainer::{Every, Trainer};
 use std::time::Instant;
 use taut_core::{Error, Result};
 use taut_data::{Dataset, Iter, Position};
 use taut_memory::Location;
 
 impl Trainer {
-    /// Trains until `epochs` epochs are complete, those before a resume included.
+    /// Trains until `epochs` epochs are complete, including those before a resume.
     #[track_caller]
     pub fn fit(&mut self, data: &Dataset<Batch>, epochs: usize) -> Result<&History> {
         let at = Location::caller();
         let mut callbacks = std::mem::take(&mut self.callbacks);
         self.is_running = true;
         let trained = self.run(data, epochs, &mut callbacks);
-        // All of them are told, whatever one of them says.
+        // Every callback's `end` runs, also after an error of another one.
         let ended = callbacks.iter_mut().map(|callback| callback.end(self)).fold(Ok(()), Result::and);
         (self.callbacks, self.is_running) = (callbacks, false);
         trained.and(ended).map_err(|error| error.at(at))?;
         Ok(&self.state.history)
     }
 
-    /// Refuses what would come to nothing, before anything is done.
+    /// Rejects invalid settings before the first step.
     fn check(&self) -> Result<()> {
         match self.checkpoints {
             Some((_, Every::Steps(0))) => {
-                return Err(Error::value("a checkpoint after every 0 steps").help("1 is every step"));
+                return Err(Error::value("Every::Steps must be >= 1, got 0"));
             }
             Some((_, Every::Epochs(0))) => {
-                return Err(Error::value("a checkpoint after every 0 epochs").help("1 is every epoch"));
+                return Err(Error::value("Every::Epochs must be >= 1, got 0"));
             }
             _ => {}
         }
         if self.steps_per_epoch == Some(0) {
-            return Err(Error::value("epochs of 0 steps").help("an epoch has one step at least"));
+            return Err(Error::value("steps_per_epoch must be >= 1, got 0"));
         }
         for (name, metric) in &self.parts.metrics {
-            // A metric may have nothing to say yet; what it says must be a number.
+            // A metric may fail before its first update; a result that exists must be one number.
             if let (Err(_), Ok(result)) = (metric.value(), metric.result())
                 && result.len() != 1
             {
-                let message = format!("the metric '{name}' is {}, and a score is one number", result.spec());
+                let message =
+                    format!("a score must be one number, got {} from the metric '{name}'", result.spec());
                 let help = "average it, or update and read it in a callback";
                 return Err(Error::shape(message).help(help));
             }
@@ -62,7 +64,7 @@ impl Trainer {
         callbacks.iter_mut().try_for_each(|callback| callback.begin(self))?;
         self.restore(callbacks)?;
         let mut saved = true;
-        // Data that is cut into epochs goes on from one to the next.
+        // With `steps_per_epoch`, the iterator continues from one epoch to the next.
         let mut batches = None;
         while self.state.epochs < epochs {
             let complete = self.state.epochs;
@@ -91,22 +93,22 @@ impl Trainer {
         Ok(())
     }
 
-    /// The rest of the epoch that is under way.
+    /// Runs the rest of the current epoch.
     #[track_caller]
     fn epoch(
         &mut self,
         data: &Dataset<Batch>,
-        under_way: &mut Option<Iter<Batch>>,
+        continued: &mut Option<Iter<Batch>>,
         callbacks: &mut [Box<dyn Callback>],
     ) -> Result<Flow> {
-        let (clock, before) = (Instant::now(), self.state.now.seconds);
+        let (clock, before) = (Instant::now(), self.state.progress.seconds);
         let number = self.state.epochs + 1;
         let of = self.steps_per_epoch.or_else(|| data.cardinality().known().map(|count| count as usize));
-        let mut batches = match under_way.take() {
+        let mut batches = match continued.take() {
             Some(batches) => batches,
             None => self.position(data)?,
         };
-        while self.steps_per_epoch.is_none_or(|steps| self.state.now.steps < steps) {
+        while self.steps_per_epoch.is_none_or(|steps| self.state.progress.steps < steps) {
             let Some((x, y)) = batches.next().transpose()? else {
                 if self.steps_per_epoch.is_none() || batches.position().delivered == 0 {
                     break;
@@ -115,11 +117,11 @@ impl Trainer {
                 continue;
             };
             let samples = x.shape().first().copied().unwrap_or(1);
-            let made = self.state.now.steps + 1;
+            let made = self.state.progress.steps + 1;
             let name = |error: Error| error.about(format!("epoch {number}, step {made}"));
             let loss = self.train_step(&x, &y).map_err(name)?;
-            self.state.now.add(samples, loss);
-            self.state.now.seconds = before + clock.elapsed().as_secs_f64();
+            self.state.progress.add(samples, loss);
+            self.state.progress.seconds = before + clock.elapsed().as_secs_f64();
             self.state.position = batches.position().to_string();
             let step = Step { epoch: number, number: made, of, samples, loss };
             let mut flow = Flow::Continue;
@@ -133,21 +135,22 @@ impl Trainer {
                 Every::Epochs(_) => false,
             })?;
             if flow == Flow::Stop {
-                // The epoch goes on when training does.
+                // The epoch is incomplete; the next call of `fit` continues it.
                 return Ok(flow);
             }
         }
-        if self.state.now.steps == 0 {
-            return Err(Error::value("the dataset has no elements").help("its report() says where they went"));
+        if self.state.progress.steps == 0 {
+            return Err(Error::value("the dataset must have at least one element, got none")
+                .help("Dataset::report() prints how many elements each stage delivered"));
         }
         self.complete(clock, before, &batches.position())?;
         if self.steps_per_epoch.is_some() {
-            *under_way = Some(batches);
+            *continued = Some(batches);
         }
         Ok(Flow::Continue)
     }
 
-    /// Where the data goes on.
+    /// The iterator at the position of the run.
     fn position(&self, data: &Dataset<Batch>) -> Result<Iter<Batch>> {
         if self.state.position.is_empty() {
             return data.iter_from(&Position::start_of(self.state.epochs as u64));
@@ -155,27 +158,27 @@ impl Trainer {
         data.iter_from(&self.state.position.parse::<Position>()?)
     }
 
-    /// Scores the epoch, and begins the next one.
+    /// Records the scores of the epoch and starts the next one.
     #[track_caller]
     fn complete(&mut self, clock: Instant, before: f64, position: &Position) -> Result<()> {
-        let now = self.state.now;
+        let now = self.state.progress;
         let mut scores = vec![("loss".to_owned(), now.loss())];
         scores.extend(self.scores()?);
         self.reset()?;
         if let Some(data) = &self.validation {
-            // Training and validation work in memory one after the other, not side by side.
+            // The arenas of training and validation are released, so that they are not live at the same time.
             self.release();
-            let tried = self.evaluate(data).map_err(|error| error.about("validation"))?;
+            let validated = self.evaluate(data).map_err(|error| error.about("validation"))?;
             self.release();
-            scores.extend(tried.into_iter().map(|(name, value)| (format!("val_{name}"), value)));
+            scores.extend(validated.into_iter().map(|(name, value)| (format!("val_{name}"), value)));
         }
         let seconds = before + clock.elapsed().as_secs_f64();
-        let Partial { steps, samples, .. } = now;
+        let EpochProgress { steps, samples, .. } = now;
         let number = self.state.epochs + 1;
         self.state.history.epochs.push(Epoch { number, steps, samples, seconds, scores });
         self.state.epochs = number;
-        self.state.now = Partial::default();
-        // Data that ends begins anew with each epoch; data that is cut into epochs goes on.
+        self.state.progress = EpochProgress::default();
+        // Finite data starts again with each epoch; with `steps_per_epoch` it continues.
         self.state.position =
             if self.steps_per_epoch.is_some() { position.to_string() } else { String::new() };
         Ok(())

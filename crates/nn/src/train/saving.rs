@@ -1,48 +1,43 @@
-//! Checkpoints of a run, and going on from one.
+//! Checkpoints of a run, and resuming from one.
 
 use super::callback::Callback;
 use super::checkpoint::Checkpoint;
-use super::state::State;
-use super::trainer::{Every, Trainer, variables_of};
-use crate::layer::Names;
+use super::parts::variables_of;
+use super::state::{PendingCallbacks, RunState};
+use super::trainer::{Every, Trainer};
+use crate::layer::NamedVariables;
 use std::path::{Path, PathBuf};
 use taut_core::io::load_safetensors;
 use taut_core::ops::random;
-use taut_core::{Error, Result, Tensor};
+use taut_core::{Error, Result};
 use taut_memory::Location;
 
-/// What the names of callbacks' variables begin with.
+/// The prefix of the names of callbacks' variables.
 const CALLBACKS: &str = "callback.";
 
-/// What a checkpoint holds of callbacks. They can take it once they have begun.
-pub(super) struct Resumed {
-    path: PathBuf,
-    tensors: Vec<(String, Tensor)>,
-}
-
-/// The variables that callbacks keep.
+/// Adds the variables of callbacks.
 fn with_callbacks(mut all: Checkpoint, callbacks: &[Box<dyn Callback>]) -> Checkpoint {
     for (i, callback) in callbacks.iter().enumerate() {
-        let mut names = Names::default();
+        let mut names = NamedVariables::default();
         callback.variables(&mut names);
-        all = all.with(&format!("{CALLBACKS}{i}"), names.into_found());
+        all = all.with(&format!("{CALLBACKS}{i}"), names.into_vec());
     }
     all
 }
 
 impl Trainer {
-    /// All that a checkpoint holds, but for what callbacks keep.
+    /// All variables of a checkpoint except those of callbacks.
     fn variables(&self) -> Checkpoint {
         let mut all = Checkpoint::new()
-            .with("model", self.parts.model.named())
-            .with("optimizer", self.parts.optimizer.named());
+            .with("model", self.parts.model.named_variables())
+            .with("optimizer", self.parts.optimizer.named_variables());
         for (i, (_, metric)) in self.parts.metrics.iter().enumerate() {
             all = all.with(&format!("metric.{i}"), variables_of(&**metric));
         }
         all
     }
 
-    /// Writes a checkpoint if it is due. Whether there is nothing left to save.
+    /// Writes a checkpoint if it is due. Returns whether the file is up to date.
     #[track_caller]
     pub(super) fn save_if(
         &self,
@@ -63,59 +58,57 @@ impl Trainer {
     fn write(&self, path: &Path, callbacks: &[Box<dyn Callback>]) -> Result<()> {
         let mut state = self.state.clone();
         if let Some(resumed) = &self.resumed {
-            // Nothing was done since: callbacks have not even been told.
-            return self.variables().save_with(path, &resumed.tensors, &state.to_words()?);
+            // Nothing has run since the resume: callbacks have not taken their state yet.
+            return self.variables().save_with(path, &resumed.tensors, &state.to_metadata()?);
         }
         state.random = random::state();
-        let remembered =
-            callbacks.iter().enumerate().filter_map(|(i, callback)| Some((i, callback.state()?)));
-        state.callbacks = remembered.collect();
-        with_callbacks(self.variables(), callbacks).save(path, &state.to_words()?)
+        let states = callbacks.iter().enumerate().filter_map(|(i, callback)| Some((i, callback.state()?)));
+        state.callbacks = states.collect();
+        with_callbacks(self.variables(), callbacks).save(path, &state.to_metadata()?)
     }
 
-    /// Writes the whole state of the training to a file, now. Callbacks cannot do that: what the others remember is out of
-    /// reach then.
+    /// Writes the whole state of the run to a file, now. Callbacks cannot call this, because the state of the other callbacks is
+    /// not accessible while they run.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         if self.is_running {
-            let message = "a callback cannot save the whole state of the training";
-            let help =
-                "Trainer::checkpoint does, after steps and epochs; Checkpoint saves the model's variables";
+            let message = "Trainer::save must be called outside of fit, got a call from a callback";
+            let help = "use Trainer::checkpoint to save after steps or epochs, or Checkpoint to save the model's variables";
             return Err(Error::value(message).help(help).at(Location::caller()));
         }
         self.write(path.as_ref(), &self.callbacks)
     }
 
-    /// Takes the state of the training from a checkpoint. [`Trainer::fit`] goes on from there: every later number will be the
-    /// one that an uninterrupted run would have had.
+    /// Loads the state of the run from a checkpoint. [`Trainer::fit`] continues from there, with the same results, bit for bit, as an
+    /// uninterrupted run.
     ///
-    /// Model, optimizer, metrics and callbacks must be as they were, so this comes after they are given.
+    /// Model, optimizer, metrics and callbacks must be those of the saved run, so call this after they are set.
     #[track_caller]
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Result<Trainer> {
         let (path, at) = (path.into(), Location::caller());
-        let told = |error: Error| error.about(path.display()).at(at);
+        let with_path = |error: Error| error.about(path.display()).at(at);
         let file = load_safetensors(&path)?;
-        let state = State::from_words(&file.metadata).map_err(told)?;
-        state.agree(&self.state.settings).map_err(told)?;
+        let state = RunState::from_metadata(&file.metadata).map_err(with_path)?;
+        state.check_settings(&self.state.settings).map_err(with_path)?;
         let (tensors, own): (Vec<_>, Vec<_>) =
             file.tensors.into_iter().partition(|(name, _)| name.starts_with(CALLBACKS));
-        self.variables().take(&own).map_err(told)?;
+        self.variables().assign(&own).map_err(with_path)?;
         self.state = state;
-        self.resumed = Some(Resumed { path, tensors });
+        self.resumed = Some(PendingCallbacks { path, tensors });
         Ok(self)
     }
 
-    /// Tells callbacks, which have begun, what a checkpoint says of them; from here on, random numbers are the run's.
+    /// Restores callbacks, whose `begin` has run, and the random generator from a checkpoint.
     #[track_caller]
     pub(super) fn restore(&mut self, callbacks: &mut [Box<dyn Callback>]) -> Result<()> {
-        let Some(Resumed { path, tensors }) = &self.resumed else {
+        let Some(PendingCallbacks { path, tensors }) = &self.resumed else {
             return Ok(());
         };
         let kept = with_callbacks(Checkpoint::new(), callbacks);
-        kept.take(tensors).map_err(|error| error.about(path.display()))?;
+        kept.assign(tensors).map_err(|error| error.about(path.display()))?;
         for (i, callback) in callbacks.iter_mut().enumerate() {
-            if let Some(remembered) = self.state.callbacks.get(&i) {
-                callback.restore(remembered)?;
+            if let Some(state) = self.state.callbacks.get(&i) {
+                callback.restore(state)?;
             }
         }
         random::set_state(self.state.random);

@@ -1,37 +1,37 @@
-//! Callbacks that watch one score: to stop, to keep the best model, to lower the learning rate.
+//! Callbacks that monitor one score: early stopping, saving the best model, lowering the learning rate.
 
 use super::callback::{Callback, Flow};
 use super::checkpoint::Checkpoint;
 use super::history::Epoch;
 use super::trainer::Trainer;
-use crate::layer::Names;
+use crate::layer::NamedVariables;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use taut_autodiff::Variable;
 use taut_core::{Error, ErrorKind, Result};
 
-/// A score, and which of its values is better.
+/// A score, whether higher or lower is better, and the best value so far.
 #[derive(Clone, Debug)]
-struct Watch {
+struct MonitoredScore {
     score: String,
     highest: bool,
     min_delta: f64,
     best: Option<f64>,
-    /// Epochs since the best one.
+    /// The number of epochs since the best one.
     since: usize,
 }
 
-impl Watch {
-    fn new(score: &str, highest: bool) -> Watch {
-        Watch { score: score.to_owned(), highest, min_delta: 0.0, best: None, since: 0 }
+impl MonitoredScore {
+    fn new(score: &str, highest: bool) -> MonitoredScore {
+        MonitoredScore { score: score.to_owned(), highest, min_delta: 0.0, best: None, since: 0 }
     }
 
-    /// Whether this epoch is the best so far. A NaN is never better than anything.
+    /// Whether this epoch is the best so far. NaN is never an improvement.
     fn improves(&mut self, epoch: &Epoch) -> Result<bool> {
         let value = epoch.score(&self.score).ok_or_else(|| {
             let known: Vec<&str> = epoch.scores.iter().map(|(name, _)| name.as_str()).collect();
-            Error::value(format!("there is no score '{}'", self.score))
-                .help(format!("there are {}", known.join(", ")))
+            Error::value(format!("the epoch has no score '{}'", self.score))
+                .help(format!("use one of {}", known.join(", ")))
         })?;
         let gain = |best: f64| if self.highest { value - best } else { best - value };
         let improves = !value.is_nan() && self.best.is_none_or(|best| gain(best) > self.min_delta);
@@ -58,29 +58,29 @@ impl Watch {
             Some((best, since.parse().ok()?))
         };
         (self.best, self.since) = parse().ok_or_else(|| {
-            Error::new(ErrorKind::Format, format!("'{state}' is not what a callback remembers"))
+            Error::new(ErrorKind::Format, format!("the state of the callback cannot be parsed: '{state}'"))
         })?;
         Ok(())
     }
 }
 
-/// What callbacks with a [`Watch`] remember is what it does.
-macro_rules! remember_the_watch {
+/// The state of these callbacks is that of their [`MonitoredScore`].
+macro_rules! state_of_the_monitor {
     () => {
         fn state(&self) -> Option<String> {
-            Some(self.watch.state())
+            Some(self.monitor.state())
         }
 
         fn restore(&mut self, state: &str) -> Result<()> {
-            self.watch.restore(state)
+            self.monitor.restore(state)
         }
     };
 }
 
-/// Ends training when a score has not become better for some epochs.
+/// Stops training when a score has not improved for `patience` epochs.
 #[derive(Debug)]
 pub struct EarlyStopping {
-    watch: Watch,
+    monitor: MonitoredScore,
     patience: usize,
     restore_best: bool,
     /// The model's variables at the best epoch.
@@ -90,38 +90,38 @@ pub struct EarlyStopping {
 impl EarlyStopping {
     fn new(score: &str, highest: bool) -> EarlyStopping {
         EarlyStopping {
-            watch: Watch::new(score, highest),
+            monitor: MonitoredScore::new(score, highest),
             patience: 1,
             restore_best: false,
             best: Vec::new(),
         }
     }
 
-    /// A score that is to become low: `val_loss`.
+    /// Lower scores are better, as for `val_loss`.
     pub fn lowest(score: &str) -> EarlyStopping {
         EarlyStopping::new(score, false)
     }
 
-    /// A score that is to become high: `val_accuracy`.
+    /// Higher scores are better, as for `val_accuracy`.
     pub fn highest(score: &str) -> EarlyStopping {
         EarlyStopping::new(score, true)
     }
 
-    /// How many epochs without a better one are too many: 1 if nothing is said.
+    /// The number of epochs without improvement to wait for. Default: 1.
     #[must_use]
     pub fn patience(mut self, epochs: usize) -> EarlyStopping {
         self.patience = epochs;
         self
     }
 
-    /// By how much a score must be better to count.
+    /// The least change of a score that counts as an improvement. Default: 0.
     #[must_use]
     pub fn min_delta(mut self, delta: f64) -> EarlyStopping {
-        self.watch.min_delta = delta;
+        self.monitor.min_delta = delta;
         self
     }
 
-    /// Leaves the model as it was after its best epoch. A copy of its variables is kept for that.
+    /// Restores the model's variables of the best epoch at the end. Keeps a copy of them for that.
     #[must_use]
     pub fn restore_best(mut self) -> EarlyStopping {
         self.restore_best = true;
@@ -129,7 +129,7 @@ impl EarlyStopping {
     }
 
     fn keep(&self, trainer: &Trainer) -> Result<()> {
-        let now = trainer.model().named().into_iter();
+        let now = trainer.model().named_variables().into_iter();
         now.zip(&self.best).try_for_each(|((_, now), (_, best))| best.assign(now.value()))
     }
 }
@@ -140,29 +140,29 @@ impl Callback for EarlyStopping {
             let copy = |(name, variable): (String, Variable)| {
                 Ok((name, Variable::builder().trainable(false).build(variable.value())?))
             };
-            self.best = trainer.model().named().into_iter().map(copy).collect::<Result<_>>()?;
+            self.best = trainer.model().named_variables().into_iter().map(copy).collect::<Result<_>>()?;
         }
         Ok(())
     }
 
     fn epoch(&mut self, trainer: &Trainer, epoch: &Epoch) -> Result<Flow> {
-        if self.watch.improves(epoch)? {
+        if self.monitor.improves(epoch)? {
             self.keep(trainer)?;
         }
-        Ok(if self.watch.since >= self.patience.max(1) { Flow::Stop } else { Flow::Continue })
+        Ok(if self.monitor.since >= self.patience.max(1) { Flow::Stop } else { Flow::Continue })
     }
 
     fn end(&mut self, trainer: &Trainer) -> Result<()> {
-        if self.restore_best && self.watch.best.is_some() {
-            let now = trainer.model().named().into_iter();
+        if self.restore_best && self.monitor.best.is_some() {
+            let now = trainer.model().named_variables().into_iter();
             now.zip(&self.best).try_for_each(|((_, now), (_, best))| now.assign(best.value()))?;
         }
         Ok(())
     }
 
-    remember_the_watch!();
+    state_of_the_monitor!();
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         self.best.iter().for_each(|(name, variable)| names.add(name, variable));
     }
 }
@@ -170,84 +170,84 @@ impl Callback for EarlyStopping {
 /// Writes the model's variables to a file whenever a score is the best so far.
 #[derive(Debug)]
 pub struct SaveBest {
-    watch: Watch,
+    monitor: MonitoredScore,
     path: PathBuf,
 }
 
 impl SaveBest {
-    /// At the lowest value of this score.
+    /// Lower scores are better.
     pub fn lowest(score: &str, path: impl Into<PathBuf>) -> SaveBest {
-        SaveBest { watch: Watch::new(score, false), path: path.into() }
+        SaveBest { monitor: MonitoredScore::new(score, false), path: path.into() }
     }
 
-    /// At the highest value of this score.
+    /// Higher scores are better.
     pub fn highest(score: &str, path: impl Into<PathBuf>) -> SaveBest {
-        SaveBest { watch: Watch::new(score, true), path: path.into() }
+        SaveBest { monitor: MonitoredScore::new(score, true), path: path.into() }
     }
 }
 
 impl Callback for SaveBest {
     fn epoch(&mut self, trainer: &Trainer, epoch: &Epoch) -> Result<Flow> {
-        if self.watch.improves(epoch)? {
-            let score = epoch.score(&self.watch.score).unwrap_or_default().to_string();
-            let words = BTreeMap::from([(self.watch.score.clone(), score)]);
-            Checkpoint::new().with("model", trainer.model().named()).save(&self.path, &words)?;
+        if self.monitor.improves(epoch)? {
+            let score = epoch.score(&self.monitor.score).unwrap_or_default().to_string();
+            let metadata = BTreeMap::from([(self.monitor.score.clone(), score)]);
+            Checkpoint::new().with("model", trainer.model().named_variables()).save(&self.path, &metadata)?;
         }
         Ok(Flow::Continue)
     }
 
-    remember_the_watch!();
+    state_of_the_monitor!();
 }
 
-/// Multiplies the learning rate by a factor when a score has not become better for some epochs.
+/// Multiplies the learning rate by a factor when a score has not improved for `patience` epochs.
 #[derive(Debug)]
 pub struct ReduceRate {
-    watch: Watch,
+    monitor: MonitoredScore,
     factor: f64,
     patience: usize,
-    least: f64,
+    min_rate: f64,
 }
 
 impl ReduceRate {
     fn new(score: &str, highest: bool, factor: f64) -> ReduceRate {
-        ReduceRate { watch: Watch::new(score, highest), factor, patience: 1, least: 0.0 }
+        ReduceRate { monitor: MonitoredScore::new(score, highest), factor, patience: 1, min_rate: 0.0 }
     }
 
-    /// By `factor`, when a score that is to become low does not.
+    /// Lower scores are better.
     pub fn lowest(score: &str, factor: f64) -> ReduceRate {
         ReduceRate::new(score, false, factor)
     }
 
-    /// By `factor`, when a score that is to become high does not.
+    /// Higher scores are better.
     pub fn highest(score: &str, factor: f64) -> ReduceRate {
         ReduceRate::new(score, true, factor)
     }
 
-    /// How many epochs without a better one are too many: 1 if nothing is said.
+    /// The number of epochs without improvement to wait for. Default: 1.
     #[must_use]
     pub fn patience(mut self, epochs: usize) -> ReduceRate {
         self.patience = epochs;
         self
     }
 
-    /// The lowest rate.
+    /// The minimum learning rate. Default: 0.
     #[must_use]
-    pub fn least(mut self, rate: f64) -> ReduceRate {
-        self.least = rate;
+    pub fn min_rate(mut self, rate: f64) -> ReduceRate {
+        self.min_rate = rate;
         self
     }
 }
 
 impl Callback for ReduceRate {
     fn epoch(&mut self, trainer: &Trainer, epoch: &Epoch) -> Result<Flow> {
-        self.watch.improves(epoch)?;
-        if self.watch.since >= self.patience.max(1) {
+        self.monitor.improves(epoch)?;
+        if self.monitor.since >= self.patience.max(1) {
             let rate = trainer.optimizer().rate()?;
-            trainer.optimizer().set_rate((rate * self.factor).max(self.least).min(rate))?;
-            self.watch.since = 0;
+            trainer.optimizer().set_rate((rate * self.factor).max(self.min_rate).min(rate))?;
+            self.monitor.since = 0;
         }
         Ok(Flow::Continue)
     }
 
-    remember_the_watch!();
+    state_of_the_monitor!();
 }

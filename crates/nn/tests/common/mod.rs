@@ -1,4 +1,4 @@
-//! What the tests share: a line through the origin that learns its slope.
+//! Shared by the tests: a line through the origin whose slope is trained.
 #![allow(dead_code, unused_imports)]
 
 use taut_autodiff::Variable;
@@ -7,7 +7,7 @@ use taut_core::{Result, Tensor};
 use taut_data::Dataset;
 use taut_nn::losses::MeanSquaredError;
 use taut_nn::optimizers::{Optimizer, Sgd};
-use taut_nn::{Layer, Mode, Names, Trainer};
+use taut_nn::{Layer, Mode, NamedVariables, Trainer};
 pub use taut_testing::Folder;
 
 pub type Data = Dataset<(Tensor, Tensor)>;
@@ -20,7 +20,7 @@ pub fn sgd(rate: f64) -> Sgd {
     Sgd { rate: rate.into(), ..Sgd::default() }
 }
 
-/// `y = w * x`, with `w` to begin with.
+/// `y = w * x`, with an initial `w`.
 pub struct Line(pub Variable);
 
 impl Layer for Line {
@@ -28,7 +28,7 @@ impl Layer for Line {
         mul(x, &self.0)
     }
 
-    fn variables(&self, names: &mut Names) {
+    fn variables(&self, names: &mut NamedVariables) {
         names.add("w", &self.0);
     }
 }
@@ -39,12 +39,12 @@ pub fn line(w: f32) -> Line {
 
 pub fn line_trainer(w: f32, rate: f64) -> Trainer {
     let model = line(w);
-    let optimizer = Optimizer::new(sgd(rate), &model.trainable()).unwrap();
+    let optimizer = Optimizer::new(sgd(rate), &model.trainable_variables()).unwrap();
     Trainer::new(model, MeanSquaredError, optimizer)
 }
 
 pub fn weight(trainer: &Trainer) -> f32 {
-    trainer.model().named()[0].1.value().item().unwrap()
+    trainer.model().named_variables()[0].1.value().item().unwrap()
 }
 
 /// Five samples in batches of two: the last batch is smaller.
@@ -56,6 +56,6 @@ pub fn samples() -> Data {
 
 /// Names and values of the model and the optimizer.
 pub fn state(trainer: &Trainer) -> Vec<(String, String)> {
-    let all = trainer.model().named().into_iter().chain(trainer.optimizer().named());
+    let all = trainer.model().named_variables().into_iter().chain(trainer.optimizer().named_variables());
     all.map(|(name, variable)| (name, format!("{:?}", variable.value().view().unwrap()))).collect()
 }

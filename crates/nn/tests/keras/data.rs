@@ -1,11 +1,11 @@
-//! What Keras computed: the files that `generate.py` wrote.
+//! Expected values from Keras: the files that `generate.py` wrote.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use taut_core::ops::unary::cast;
 use taut_core::{DType, Tensor, io};
 
-/// The tensors of a case by the names of their parts.
+/// The tensors of a case, by name.
 pub type Case = BTreeMap<String, Tensor>;
 
 /// The cases of a file, by name.
@@ -19,7 +19,7 @@ pub fn load(file: &str) -> BTreeMap<String, Case> {
     cases
 }
 
-/// Whether two tensors are the same, up to 1e-5 absolutely and relatively.
+/// Whether two tensors are equal within 1e-5, absolute and relative.
 pub fn assert_close(what: &str, got: &Tensor, want: &Tensor) {
     assert_eq!(got.shape(), want.shape(), "{what}");
     let values = |t: &Tensor| cast(t, DType::F64).unwrap().to_vec::<f64>().unwrap();

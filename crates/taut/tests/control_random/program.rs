@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A float.
     Number,
     /// Three floats.
@@ -16,14 +16,14 @@ pub enum Kind {
 }
 
 /// The inputs of every program.
-pub const KINDS: [Kind; 5] = [Kind::Number, Kind::Vector, Kind::Matrix, Kind::Count, Kind::Vector];
+pub const KINDS: [ValueKind; 5] = [ValueKind::Number, ValueKind::Vector, ValueKind::Matrix, ValueKind::Count, ValueKind::Vector];
 
-impl Kind {
+impl ValueKind {
     pub fn shape(self) -> &'static [usize] {
         match self {
-            Kind::Number | Kind::Count => &[],
-            Kind::Vector => &[3],
-            Kind::Matrix => &[3, 3],
+            ValueKind::Number | ValueKind::Count => &[],
+            ValueKind::Vector => &[3],
+            ValueKind::Matrix => &[3, 3],
         }
     }
 
@@ -32,13 +32,13 @@ impl Kind {
     }
 
     /// The type of a row.
-    fn row(self) -> Kind {
-        if self == Kind::Matrix { Kind::Vector } else { Kind::Number }
+    fn row(self) -> ValueKind {
+        if self == ValueKind::Matrix { ValueKind::Vector } else { ValueKind::Number }
     }
 
     /// The type of three rows.
-    fn rows(self) -> Kind {
-        if self == Kind::Vector { Kind::Matrix } else { Kind::Vector }
+    fn rows(self) -> ValueKind {
+        if self == ValueKind::Vector { ValueKind::Matrix } else { ValueKind::Vector }
     }
 }
 
@@ -74,7 +74,7 @@ pub enum Statement {
         states: Vec<usize>,
         elements: Vec<usize>,
         /// The results per element.
-        made: Vec<Kind>,
+        made: Vec<ValueKind>,
         body: Block,
     },
     /// The same, of which only the states are returned.
@@ -83,7 +83,7 @@ pub enum Statement {
         backward: bool,
         states: Vec<usize>,
         elements: Vec<usize>,
-        made: Vec<Kind>,
+        made: Vec<ValueKind>,
         body: Block,
     },
     /// The first block if the number is below the threshold.
@@ -195,27 +195,27 @@ impl Generator {
             self.expression(&mut scope, &mut statements);
             self.control(&mut scope, &mut statements, wishes, true);
         }
-        let kinds: Vec<Kind> = (0..3).map(|_| self.kind()).collect();
+        let kinds: Vec<ValueKind> = (0..3).map(|_| self.kind()).collect();
         let results = kinds.into_iter().map(|kind| self.recent(&scope, kind)).collect();
         Block { statements, results }
     }
 
-    fn kind(&mut self) -> Kind {
-        self.one_of(&[Kind::Number, Kind::Number, Kind::Vector, Kind::Vector, Kind::Matrix, Kind::Count])
+    fn kind(&mut self) -> ValueKind {
+        self.one_of(&[ValueKind::Number, ValueKind::Number, ValueKind::Vector, ValueKind::Vector, ValueKind::Matrix, ValueKind::Count])
     }
 
-    fn kinds(&mut self, most: usize) -> Vec<Kind> {
+    fn kinds(&mut self, most: usize) -> Vec<ValueKind> {
         (0..=self.below(most)).map(|_| self.kind()).collect()
     }
 
     /// Any value of this kind.
-    fn any(&mut self, scope: &[Kind], kind: Kind) -> usize {
+    fn any(&mut self, scope: &[ValueKind], kind: ValueKind) -> usize {
         let all: Vec<usize> = (0..scope.len()).filter(|&i| scope[i] == kind).collect();
         self.one_of(&all)
     }
 
     /// A value of this kind, preferably a recent one.
-    fn recent(&mut self, scope: &[Kind], kind: Kind) -> usize {
+    fn recent(&mut self, scope: &[ValueKind], kind: ValueKind) -> usize {
         if self.chance(30) {
             return self.any(scope, kind);
         }
@@ -223,15 +223,15 @@ impl Generator {
         self.one_of(&all)
     }
 
-    fn expression(&mut self, scope: &mut Vec<Kind>, statements: &mut Vec<Statement>) {
+    fn expression(&mut self, scope: &mut Vec<ValueKind>, statements: &mut Vec<Statement>) {
         let kind = self.kind();
         let expression = self.expression_of(scope, kind);
         statements.push(Statement::Let(expression));
         scope.push(kind);
     }
 
-    fn expression_of(&mut self, scope: &[Kind], kind: Kind) -> Expression {
-        if kind == Kind::Count {
+    fn expression_of(&mut self, scope: &[ValueKind], kind: ValueKind) -> Expression {
+        if kind == ValueKind::Count {
             return Expression::Plus(self.recent(scope, kind), self.below(4) as i64 - 1);
         }
         let one = self.recent(scope, kind);
@@ -241,27 +241,27 @@ impl Generator {
             (2, _) => Expression::Scaled(one, 0.4 + 0.5 * self.float().abs()),
             (3 | 4, _) => Expression::Mixed(one, self.any(scope, kind)),
             (5, _) => Expression::Product(one, self.any(scope, kind)),
-            (6, Kind::Number) => Expression::Number(self.float()),
-            (7, Kind::Number) => Expression::Wave(self.recent(scope, Kind::Count)),
-            (8.., Kind::Number) if !self.sums => Expression::Sin(self.any(scope, kind)),
-            (6..=8, Kind::Matrix) | (6 | 7, Kind::Vector) if !self.sums => {
+            (6, ValueKind::Number) => Expression::Number(self.float()),
+            (7, ValueKind::Number) => Expression::Wave(self.recent(scope, ValueKind::Count)),
+            (8.., ValueKind::Number) if !self.sums => Expression::Sin(self.any(scope, kind)),
+            (6..=8, ValueKind::Matrix) | (6 | 7, ValueKind::Vector) if !self.sums => {
                 Expression::Tanh(self.any(scope, kind))
             }
-            (8, Kind::Number) => Expression::Sum(self.recent(scope, Kind::Matrix)),
-            (_, Kind::Number) => Expression::Sum(self.recent(scope, Kind::Vector)),
-            (6, Kind::Vector) => Expression::Vector([self.float(), self.float(), self.float()]),
-            (7, Kind::Vector) => Expression::Product(one, self.recent(scope, Kind::Number)),
-            (8, Kind::Vector) => Expression::Matmul(one, self.any(scope, Kind::Matrix)),
-            (_, Kind::Vector) => Expression::Matmul(self.any(scope, Kind::Matrix), one),
-            (6, _) => Expression::Product(one, self.recent(scope, Kind::Vector)),
-            (7, _) => Expression::Product(one, self.recent(scope, Kind::Number)),
+            (8, ValueKind::Number) => Expression::Sum(self.recent(scope, ValueKind::Matrix)),
+            (_, ValueKind::Number) => Expression::Sum(self.recent(scope, ValueKind::Vector)),
+            (6, ValueKind::Vector) => Expression::Vector([self.float(), self.float(), self.float()]),
+            (7, ValueKind::Vector) => Expression::Product(one, self.recent(scope, ValueKind::Number)),
+            (8, ValueKind::Vector) => Expression::Matmul(one, self.any(scope, ValueKind::Matrix)),
+            (_, ValueKind::Vector) => Expression::Matmul(self.any(scope, ValueKind::Matrix), one),
+            (6, _) => Expression::Product(one, self.recent(scope, ValueKind::Vector)),
+            (7, _) => Expression::Product(one, self.recent(scope, ValueKind::Number)),
             (8, _) => Expression::Transposed(one),
-            (_, _) => Expression::Matmul(one, self.any(scope, Kind::Matrix)),
+            (_, _) => Expression::Matmul(one, self.any(scope, ValueKind::Matrix)),
         }
     }
 
     /// A body or a branch that returns values of these kinds. The scope is unchanged.
-    fn block(&mut self, scope: &[Kind], own: &[Kind], results: &[Kind], wishes: Wishes) -> Block {
+    fn block(&mut self, scope: &[ValueKind], own: &[ValueKind], results: &[ValueKind], wishes: Wishes) -> Block {
         let mut scope = [scope, own].concat();
         let mut statements = Vec::new();
         for _ in 0..=self.below(3) {
@@ -291,7 +291,7 @@ impl Generator {
     /// Adds a loop or a branch.
     fn control(
         &mut self,
-        scope: &mut Vec<Kind>,
+        scope: &mut Vec<ValueKind>,
         statements: &mut Vec<Statement>,
         wishes: Wishes,
         outermost: bool,
@@ -301,7 +301,7 @@ impl Generator {
             0..=2 => {
                 let kinds = self.kinds(4);
                 let states: Vec<usize> = kinds.iter().map(|&kind| self.recent(scope, kind)).collect();
-                let own = [&[Kind::Count], &kinds[..]].concat();
+                let own = [&[ValueKind::Count], &kinds[..]].concat();
                 let body = self.block(scope, &own, &kinds, inner);
                 let first = self.below(5) as i64 - 2;
                 let steps = if outermost && self.chance(20) { 12 } else { self.one_of(&[0, 1, 2, 3, 4]) };
@@ -314,14 +314,14 @@ impl Generator {
                 let kinds = self.kinds(3);
                 let states: Vec<usize> = kinds.iter().map(|&kind| self.recent(scope, kind)).collect();
                 let count = 1 + self.below(2);
-                let stacks: Vec<Kind> =
-                    (0..count).map(|_| self.one_of(&[Kind::Vector, Kind::Matrix])).collect();
+                let stacks: Vec<ValueKind> =
+                    (0..count).map(|_| self.one_of(&[ValueKind::Vector, ValueKind::Matrix])).collect();
                 let elements: Vec<usize> = stacks.iter().map(|&kind| self.recent(scope, kind)).collect();
                 let rows = stacks.iter().map(|kind| kind.row());
-                let own: Vec<Kind> = kinds.iter().copied().chain(rows).collect();
+                let own: Vec<ValueKind> = kinds.iter().copied().chain(rows).collect();
                 let mut results = kinds.clone();
                 if !fold {
-                    results.extend((0..self.below(3)).map(|_| self.one_of(&[Kind::Number, Kind::Vector])));
+                    results.extend((0..self.below(3)).map(|_| self.one_of(&[ValueKind::Number, ValueKind::Vector])));
                 }
                 let body = self.block(scope, &own, &results, inner);
                 let made = results.split_off(kinds.len());
@@ -335,14 +335,14 @@ impl Generator {
             }
             8 => {
                 let kinds = self.kinds(3);
-                let number = self.recent(scope, Kind::Number);
+                let number = self.recent(scope, ValueKind::Number);
                 let branches = [(); 2].map(|()| self.block(scope, &[], &kinds, inner));
                 statements.push(Statement::If { number, threshold: 0.3 * self.float(), branches });
                 scope.extend(kinds);
             }
             _ => {
                 let kinds = self.kinds(3);
-                let count = self.recent(scope, Kind::Count);
+                let count = self.recent(scope, ValueKind::Count);
                 let branches = (0..=self.below(3)).map(|_| self.block(scope, &[], &kinds, inner)).collect();
                 statements.push(Statement::Switch { count, branches });
                 scope.extend(kinds);
@@ -352,21 +352,21 @@ impl Generator {
 
     fn tested(
         &mut self,
-        scope: &mut Vec<Kind>,
+        scope: &mut Vec<ValueKind>,
         statements: &mut Vec<Statement>,
         inner: Wishes,
         outermost: bool,
     ) {
         let counts = self.chance(50);
-        let clock = if counts { Kind::Count } else { Kind::Number };
+        let clock = if counts { ValueKind::Count } else { ValueKind::Number };
         let others = self.kinds(3);
         let kinds = [&[clock], &others[..]].concat();
         // The first state begins at a known value.
         let start = if counts {
-            let zero = self.any(scope, Kind::Count);
+            let zero = self.any(scope, ValueKind::Count);
             Expression::Scaled(zero, 0.0)
         } else {
-            Expression::Sin(self.recent(scope, Kind::Number))
+            Expression::Sin(self.recent(scope, ValueKind::Number))
         };
         statements.push(Statement::Let(start));
         scope.push(clock);
@@ -380,7 +380,7 @@ impl Generator {
             limited |= far.is_some() && !self.sums;
             Test::Counts(far.unwrap_or_else(|| self.below(5) as i64))
         } else {
-            Test::Clock { threshold: 0.6, outside: self.any(scope, Kind::Number) }
+            Test::Clock { threshold: 0.6, outside: self.any(scope, ValueKind::Number) }
         };
         let first = scope.len();
         let mut body = self.block(scope, &kinds, &others, inner);
@@ -389,7 +389,7 @@ impl Generator {
             Expression::Plus(first, 1)
         } else {
             let numbers: Vec<usize> = (0..first + kinds.len())
-                .filter(|&i| scope.get(i).copied().unwrap_or_else(|| kinds[i - first]) == Kind::Number)
+                .filter(|&i| scope.get(i).copied().unwrap_or_else(|| kinds[i - first]) == ValueKind::Number)
                 .collect();
             Expression::Tick(first, self.one_of(&numbers))
         };

@@ -93,7 +93,9 @@ impl Op for Matmul {
         match &self.epilogue {
             None => kernel::matmul(a, b, out),
             Some(epilogue) => {
-                epilogue.with(&inputs[2..], &mut |apply| kernel::matmul_then(a, b, out.reborrow(), apply));
+                epilogue.with(&inputs[2..], &mut |apply| {
+                    kernel::matmul_with_epilogue(a, b, out.reborrow(), apply)
+                });
             }
         }
         Ok(())

@@ -182,8 +182,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let few = ramp(DType::F32, &[2], 0.0, 1.0);
     vec![
         bad(ramp(DType::F32, &[3], 0.0, 1.0), ArgValue::None, 0, ErrorKind::DType, "elements must be integers, got float32"),
-        bad(negative(&[1.0, -1.0]), ArgValue::None, 0, ErrorKind::Index, "index -1 (number 1)"),
-        bad(negative(&[-5.0]), ArgValue::None, 0, ErrorKind::Index, "index -5 (number 0)"),
+        bad(negative(&[1.0, -1.0]), ArgValue::None, 0, ErrorKind::Index, "got -1 at position 1"),
+        bad(negative(&[-5.0]), ArgValue::None, 0, ErrorKind::Index, "got -5 at position 0"),
         bad(negative(&[9e18]), ArgValue::None, 0, ErrorKind::Shape, "more elements than memory has addresses"),
         bad(x(), bools, 0, ErrorKind::DType, "weights must be numbers, got bool"),
         bad(x(), few, 0, ErrorKind::Shape, "must have the shape of x, [3], got [2]"),

@@ -393,10 +393,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         vec![
             bad(&[3], of(DType::F32, &[1], &[f64::NAN]), 0, 0, ErrorKind::DType, "must be integers, got float32"),
             bad(&[3], of(DType::Bool, &[1], &[1.0]), 0, 0, ErrorKind::DType, "must be integers, got bool"),
-            bad(&[3], of(DType::I32, &[2], &[0.0, 3.0]), 0, 0, ErrorKind::Index, "index 3 (number 1)"),
-            bad(&[3], of(DType::I32, &[1], &[-1.0]), 0, 0, ErrorKind::Index, "index -1 (number 0)"),
-            bad(&[3], of(DType::U64, &[1], &[1.8e19]), 0, 0, ErrorKind::Index, "outside axis 0 of length 3"),
-            bad(&[0], ids(&[1]), 0, 0, ErrorKind::Index, "outside axis 0 of length 0"),
+            bad(&[3], of(DType::I32, &[2], &[0.0, 3.0]), 0, 0, ErrorKind::Index, "got 3 at position 1"),
+            bad(&[3], of(DType::I32, &[1], &[-1.0]), 0, 0, ErrorKind::Index, "got -1 at position 0"),
+            bad(&[3], of(DType::U64, &[1], &[1.8e19]), 0, 0, ErrorKind::Index, "indices of axis 0 must be in [0, 3)"),
+            bad(&[0], ids(&[1]), 0, 0, ErrorKind::Index, "indices of axis 0 must be in [0, 0)"),
             bad(&[3], ids(&[1]), 1, 0, ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
             bad(&[], ids(&[1]), 0, 0, ErrorKind::Axis, "a scalar has no axes, got axis 0"),
             bad(&[2, 3], ids(&[2, 1]), 0, 1, ErrorKind::Axis, "axis must be >= batch_dims, got axis 0 and batch_dims 1"),
@@ -446,7 +446,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
         vec![
             bad(&[3], of(DType::F64, &[1], &[0.0]), 0, ErrorKind::DType, "must be integers, got float64"),
-            bad(&[2, 3], of(DType::I32, &[2], &[1.0, 3.0]), 0, ErrorKind::Index, "outside axis 1 of length 3"),
+            bad(&[2, 3], of(DType::I32, &[2], &[1.0, 3.0]), 0, ErrorKind::Index, "indices of axis 1 must be in [0, 3)"),
             bad(&[2, 3], ids(&[1, 3]), 0, ErrorKind::Shape, "at most 2 coordinates, one per axis, got 3"),
             bad(&[2, 3], ids(&[]), 0, ErrorKind::Shape, "rank >= 1 with coordinates on the last axis, got a scalar"),
             bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "at most 1 coordinates, one per axis, got 2"),

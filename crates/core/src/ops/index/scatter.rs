@@ -326,8 +326,8 @@ fn invalid() -> Vec<InvalidArgs> {
             ErrorKind::DType,
             "the dtype of the tensor, float32, got float64",
         ),
-        bad(f32s(&[3]), outside(3.0), f32s(&[1]), ErrorKind::Index, "index 3 (number 0)"),
-        bad(f32s(&[3]), outside(-1.0), f32s(&[1]), ErrorKind::Index, "index -1 (number 0)"),
+        bad(f32s(&[3]), outside(3.0), f32s(&[1]), ErrorKind::Index, "got 3 at position 0"),
+        bad(f32s(&[3]), outside(-1.0), f32s(&[1]), ErrorKind::Index, "got -1 at position 0"),
         bad(
             f32s(&[3]),
             ids(&[]),
@@ -386,7 +386,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
         vec![
             bad(f32s(&[1, 1]), f32s(&[1]), &[3], ErrorKind::DType, "must be integers"),
-            bad(ids(&[3.0]), f32s(&[1]), &[3], ErrorKind::Index, "index 3 (number 0)"),
+            bad(ids(&[3.0]), f32s(&[1]), &[3], ErrorKind::Index, "got 3 at position 0"),
             bad(ids(&[1.0]), f32s(&[1]), &[-3], ErrorKind::Shape, "dimension must be >= 0, got -3"),
             bad(ids(&[1.0]), f32s(&[2]), &[3], ErrorKind::Shape, "updates must have shape [1] for indices [1, 1] into shape [3], got [2]"),
         ]

@@ -1,22 +1,21 @@
-//! The ops that updates of single rows are made of. They are never differentiated: an update is not.
+//! The ops of sparse updates. They have no gradients: updates are not differentiated.
 //!
-//! Ids are looked at once, by [`group`]. What comes after cannot fail, so a table of which some rows are updated in place is never left half
-//! updated.
+//! Ids are checked once, by [`group`]. The later ops cannot fail, so a table that is updated in place is never left half updated.
 
 use taut_core::{DType, Effects, Error, Op, Result, Shape, Spec, Specs, Tensor, apply, apply_many};
 use taut_kernels::index::{self, Groups};
 use taut_kernels::{Arg, ViewMut, elementwise};
 
-/// Which positions of a list hold the same id.
+/// Ids, grouped by value.
 #[derive(Clone, Debug)]
-pub(super) struct Grouped {
+pub(super) struct GroupedIds {
     /// The ids.
     pub(super) ids: Tensor,
-    /// Their positions, so that equal ids are neighbours.
+    /// Positions of the ids in sorted order, so that equal ids are neighbours.
     order: Tensor,
-    /// Where in `order` each group begins.
+    /// The start of each group in `order`.
     starts: Tensor,
-    /// How many groups there are: a single `int64`.
+    /// The number of groups: a scalar `int64`.
     pub(super) count: Tensor,
 }
 
@@ -34,12 +33,15 @@ impl Op for GroupIds {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if !dtype.is_integer() || shape.rank() != 1 {
-            return Err(Error::shape(format!("the ids of rows are a list of integers, not {}", inputs[0])));
+            return Err(Error::shape(format!("row ids must be integers of rank 1, got {}", inputs[0])));
         }
-        // A key of the sort is an id and a position.
+        // A sort key packs an id and a position into 64 bits.
         if i32::try_from(shape[0]).is_err() || u32::try_from(self.limit).is_err() {
-            let message = format!("{} ids of {} rows are too many", shape[0], self.limit);
-            return Err(Error::value(message).help("there may be 2^31 ids, of 2^32 rows"));
+            let message = format!(
+                "a sparse update takes < 2^31 ids of < 2^32 rows, got {} of {}",
+                shape[0], self.limit
+            );
+            return Err(Error::value(message));
         }
         let positions = Spec::new(DType::I32, shape.clone());
         Ok([positions.clone(), positions, Spec::new(DType::I64, Shape::scalar())].into_iter().collect())
@@ -62,15 +64,15 @@ impl Op for GroupIds {
 }
 
 /// Groups equal ids, all of which must be in `0..limit`.
-pub(super) fn group(ids: &Tensor, limit: usize) -> Result<Grouped> {
+pub(super) fn group(ids: &Tensor, limit: usize) -> Result<GroupedIds> {
     let outputs = apply_many(&GroupIds { limit }, vec![ids.clone()])?;
     let [order, starts, count] = &outputs[..] else {
         return Err(Error::value("group_ids has three outputs"));
     };
-    Ok(Grouped { ids: ids.clone(), order: order.clone(), starts: starts.clone(), count: count.clone() })
+    Ok(GroupedIds { ids: ids.clone(), order: order.clone(), starts: starts.clone(), count: count.clone() })
 }
 
-/// The sums of so many groups of rows.
+/// The sums of `groups` groups of rows.
 #[derive(Clone, Debug)]
 struct SumGroups {
     groups: usize,
@@ -93,7 +95,7 @@ impl Op for SumGroups {
         let first = inputs[4].view();
         let first = first.data::<i64>()[first.offset()];
         let groups = Groups { ids: inputs[1].view(), order: inputs[2].view(), starts: inputs[3].view() };
-        // A number below zero names no group, as one that is too large does.
+        // A negative number is out of range, like one that is too large.
         let first = usize::try_from(first).unwrap_or(usize::MAX / 2);
         index::group_sum(inputs[0].view(), &groups, first, ids.reborrow(), sums.reborrow());
         Ok(())
@@ -108,8 +110,8 @@ impl Op for SumGroups {
     }
 }
 
-impl Grouped {
-    /// The ids of so many groups from number `first` on, and the sums of their rows; -1 and zeros where there are no more.
+impl GroupedIds {
+    /// The ids of `groups` groups from number `first` on, and the sums of their rows; -1 and zeros beyond the last group.
     pub(super) fn sums(&self, rows: &Tensor, first: &Tensor, groups: usize) -> Result<(Tensor, Tensor)> {
         let inputs = [rows, &self.ids, &self.order, &self.starts, first].map(Tensor::clone);
         let outputs = apply_many(&SumGroups { groups }, inputs.to_vec())?;
@@ -141,7 +143,7 @@ impl Op for TakeRows {
     }
 }
 
-/// The rows that ids name, and zeros for those that name none.
+/// Gathers the rows of these ids; zeros for ids out of range.
 pub(super) fn take_rows(x: &Tensor, ids: &Tensor) -> Result<Tensor> {
     apply(&TakeRows, [x.clone(), ids.clone()])
 }
@@ -156,9 +158,9 @@ impl Op for PutRows {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (x, ids, rows) = (inputs[0], inputs[1], inputs[2]);
-        let wanted = x.shape.clone().without(0).with_inserted(0, ids.shape.len());
-        if rows.shape != wanted || rows.dtype != x.dtype {
-            return Err(Error::shape(format!("{rows} are not rows of {x}")));
+        let expected = x.shape.clone().without(0).with_inserted(0, ids.shape.len());
+        if rows.shape != expected || rows.dtype != x.dtype {
+            return Err(Error::shape(format!("rows must be {}{expected}, got {rows}", x.dtype)));
         }
         Ok(x.clone().into())
     }
@@ -180,7 +182,7 @@ impl Op for PutRows {
     }
 }
 
-/// The tensor with these rows where ids say, and nowhere those whose id names none.
+/// Scatters rows to these ids; rows whose ids are out of range are dropped.
 pub(super) fn put_rows(x: Tensor, ids: &Tensor, rows: Tensor) -> Result<Tensor> {
     apply(&PutRows, [x, ids.clone(), rows])
 }
