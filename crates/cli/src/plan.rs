@@ -5,7 +5,7 @@ use crate::{Outcome, models};
 use clap::Args;
 use taut::Layer;
 use taut::memory::Bytes;
-use taut::{DType, Spec, Tensor};
+use taut::{DType, MemoryBudget, Spec, Tensor};
 
 #[derive(Args, Clone, Debug)]
 pub struct PlanOptions {
@@ -14,6 +14,12 @@ pub struct PlanOptions {
     /// Plan a prediction instead of a training step
     #[arg(long, conflicts_with = "optimizer")]
     predict: bool,
+    /// The bytes that a step may allocate, such as `200MB` or `64MiB`
+    #[arg(long, value_name = "SIZE", conflicts_with = "predict")]
+    memory_budget: Option<MemoryBudget>,
+    /// Print the plans for every memory budget: bytes, time, repeated steps, parts of the batch
+    #[arg(long, conflicts_with = "predict")]
+    frontier: bool,
     /// Print every buffer: its memory and its live range
     #[arg(long)]
     table: bool,
@@ -26,13 +32,19 @@ pub fn run(options: &PlanOptions) -> Outcome {
     let images = Spec::new(DType::F32, [&[setup.batch], &shape[..]].concat());
     println!("{}", model.summary(&images)?);
     let variables: usize = model.named_variables().iter().map(|(_, variable)| variable.spec().bytes()).sum();
-    let trainer = models::trainer(model, setup.optimizer, None)?;
+    let mut trainer = models::trainer(model, setup.optimizer, None)?;
+    if let Some(budget) = options.memory_budget {
+        trainer = trainer.memory_budget(budget);
+    }
     let state: usize =
         trainer.optimizer().named_variables().iter().map(|(_, variable)| variable.spec().bytes()).sum();
 
     // Planning needs types and shapes only, no data.
     let x = Tensor::placeholder(images);
     let y = Tensor::placeholder(Spec::new(DType::I64, [setup.batch]));
+    if options.frontier {
+        println!("{}\n", trainer.frontier(&x, &y)?);
+    }
     let plan = if options.predict { trainer.plan_predict(&x)? } else { trainer.plan(&x, &y)? };
     if options.table {
         println!("{}", plan.table());

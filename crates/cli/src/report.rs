@@ -52,6 +52,9 @@ pub fn profile_step(session: &Session, page: Option<&Path>) -> Outcome {
         .figure("variables", Bytes(bytes(&session.trainer.model().named_variables())).to_string())
         .figure("optimizer", Bytes(bytes(&state)).to_string())
         .note("One training step after the last epoch: forward, backward, update and metrics.");
+    if let Some((budget, frontier)) = &session.budget {
+        report = report.frontier(frontier, Some(*budget))?;
+    }
     report.write(path)?;
     println!("memory and time of this step: open {} in a browser", path.display());
     Ok(())

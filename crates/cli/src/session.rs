@@ -8,7 +8,7 @@ use std::sync::Arc;
 use taut::data::{Dataset, Shuffle, Split};
 use taut::memory::Bytes;
 use taut::plan::Program;
-use taut::{Spec, Tensor, Trainer};
+use taut::{MemoryBudget, MemoryFrontier, Spec, Tensor, Trainer};
 
 /// Options of training that do not affect the memory of a step.
 #[derive(Args, Clone, Debug)]
@@ -30,6 +30,39 @@ pub struct Session {
     pub batch: (Tensor, Tensor),
     /// The plan of a step.
     pub plan: Arc<Program>,
+    /// The budget of a step, and the plans that it chose from.
+    pub budget: Option<(MemoryBudget, Arc<MemoryFrontier>)>,
+}
+
+/// The memory budget of a run.
+#[derive(Clone, Copy, Debug)]
+pub enum BudgetChoice {
+    /// None.
+    Unlimited,
+    /// This one.
+    Given(MemoryBudget),
+    /// The smallest at which a step takes at most this many times the work.
+    SmallestAtWork(f64),
+}
+
+impl BudgetChoice {
+    /// The budget, and the plans that it chooses from.
+    fn of(self, trainer: &Trainer, (x, y): &(Tensor, Tensor)) -> Outcome<Option<(MemoryBudget, Arc<MemoryFrontier>)>> {
+        if let BudgetChoice::Unlimited = self {
+            return Ok(None);
+        }
+        let frontier = trainer.frontier(x, y)?;
+        let budget = match self {
+            BudgetChoice::Unlimited => return Ok(None),
+            BudgetChoice::Given(budget) => budget,
+            BudgetChoice::SmallestAtWork(factor) => {
+                let most = frontier.fastest().time as f64 * factor;
+                let affordable = frontier.bit_equal_rows().iter().find(|row| row.time as f64 <= most);
+                MemoryBudget::from(affordable.ok_or("no plan")?.bytes).bit_equal()
+            }
+        };
+        Ok(Some((budget, frontier)))
+    }
 }
 
 impl Session {
@@ -38,6 +71,7 @@ impl Session {
         course: &RunOptions,
         data: &Split,
         epochs: usize,
+        choice: BudgetChoice,
         prepare: impl FnOnce(Trainer) -> Outcome<Trainer>,
     ) -> Outcome<Session> {
         let (images, labels) = &data.train;
@@ -57,8 +91,14 @@ impl Session {
             .setting("--batch", setup.batch)
             .setting("--seed", course.seed)
             .setting("--rate", rate);
-        let trainer = prepare(trainer.callback(Progress::new(epochs)))?;
+        let mut trainer = prepare(trainer.callback(Progress::new(epochs)))?;
         let batch = train.iter()?.next().ok_or("the data is empty")??;
+        let budget = choice.of(&trainer, &batch)?;
+        if let Some((budget, frontier)) = &budget {
+            println!("a step without a memory budget allocates {}", Bytes(frontier.fastest().bytes));
+            println!("the memory budget is {budget}");
+            trainer = trainer.memory_budget(*budget);
+        }
         let plan = trainer.plan(&batch.0, &batch.1)?;
         println!(
             "{rows} training samples, {} test samples, batch size {}",
@@ -70,8 +110,11 @@ impl Session {
             Bytes(plan.peak_bytes()),
             plan.peak_bytes()
         );
+        if let Some(row) = budget.as_ref().and_then(|(budget, frontier)| frontier.within(*budget)) {
+            println!("{} steps of {} are repeated to fit\n", row.repeated_steps, plan.steps.len());
+        }
         let title = format!("{:?} on {:?}", setup.model, setup.data).to_lowercase();
-        Ok(Session { title, trainer, train, batch, plan })
+        Ok(Session { title, trainer, train, batch, plan, budget })
     }
 
     /// Trains.

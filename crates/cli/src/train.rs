@@ -1,12 +1,12 @@
 //! `taut train`: trains a model on a dataset.
 
 use crate::options::{TaskOptions, positive};
-use crate::session::{RunOptions, Session};
+use crate::session::{BudgetChoice, RunOptions, Session};
 use crate::{Outcome, report};
 use clap::Args;
 use std::path::PathBuf;
-use taut::random;
 use taut::train::Every;
+use taut::{MemoryBudget, random};
 
 #[derive(Args, Clone, Debug)]
 pub struct TrainOptions {
@@ -29,6 +29,9 @@ pub struct TrainOptions {
     /// Write a page with the memory and the time of a step
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// The bytes that a step may allocate, such as `200MB` or `64MiB`: values are computed again, or the batch is split, to fit
+    #[arg(long, value_name = "SIZE")]
+    pub memory_budget: Option<MemoryBudget>,
     /// Compile fused kernels to machine code
     #[arg(long)]
     pub jit: bool,
@@ -38,7 +41,8 @@ pub fn run(options: &TrainOptions) -> Outcome {
     let (setup, course) = (&options.setup, &options.course);
     random::set_seed(course.seed);
     let data = setup.load(course.seed)?;
-    let mut session = Session::new(setup, course, &data, options.epochs, |trainer| {
+    let choice = options.memory_budget.map_or(BudgetChoice::Unlimited, BudgetChoice::Given);
+    let mut session = Session::new(setup, course, &data, options.epochs, choice, |trainer| {
         let mut trainer = trainer.jit_compile(options.jit);
         if let Some(path) = &options.checkpoint {
             let every = options.every.map_or(Every::Epochs(1), Every::Steps);

@@ -69,6 +69,24 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
 }
 
 #[test]
+fn a_step_is_planned_and_trained_within_a_budget() {
+    let text = stdout(&taut(&["plan", "--model", "mlp", "--batch", "256", "--frontier"]));
+    assert!(text.contains("repeated") && text.contains("no order needs less than"), "{text}");
+    let folder = Folder::new("command-budget");
+    let page = file(&folder, "page.html");
+    let train = |budget: &str| {
+        taut(&["train", "--model", "convnet", "--batch", "256", "--epochs", "1", "--memory-budget", budget, "--report", &page])
+    };
+    let text = stdout(&train("4MB"));
+    assert!(text.contains("the memory budget is") && text.contains(": equal"), "{text}");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("bytes_bound"));
+    let text = failure(&train("1kB"));
+    assert!(text.contains("the memory budget of train step must be at least"), "{text}");
+    let text = failure(&train("much"));
+    assert!(text.contains("number with a unit"), "{text}");
+}
+
+#[test]
 fn errors_name_what_is_missing() {
     let text = failure(&taut(&["train", "--data", "no/such/folder"]));
     assert!(text.contains("no/such/folder"), "{text}");

@@ -182,7 +182,13 @@ where
     /// The plans for these arguments among which a memory budget chooses.
     #[track_caller]
     pub fn frontier<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Arc<MemoryFrontier>> {
-        let trace = self.trace_for(&arguments, false, Location::caller())?;
+        let at = Location::caller();
+        let found = match find(&self.cache, &arguments, false) {
+            Some(trace) => Some(trace),
+            // A budget that no plan keeps is not an error here.
+            None => self.trace(&arguments, false, false, at)?,
+        };
+        let trace = found.ok_or_else(|| self.captures_traced(at))?;
         self.add_variants(&trace.concrete, &arguments, &trace.signature)?;
         trace.concrete.frontier()
     }
@@ -310,11 +316,13 @@ where
         donated: bool,
         at: Location,
     ) -> Result<Arc<CachedTrace<R>>> {
-        self.find_or_trace(arguments, donated, at)?.ok_or_else(|| {
-            let message =
-                format!("{} captures a tensor of the function that is being traced around it", self.name);
-            Error::new(ErrorKind::Graph, message).help("pass it as an argument").at(at)
-        })
+        self.find_or_trace(arguments, donated, at)?.ok_or_else(|| self.captures_traced(at))
+    }
+
+    fn captures_traced(&self, at: Location) -> Error {
+        let message =
+            format!("{} captures a tensor of the function that is being traced around it", self.name);
+        Error::new(ErrorKind::Graph, message).help("pass it as an argument").at(at)
     }
 
     /// The trace for these arguments, made now if there is none. `None` if there cannot be one: inside another function's
@@ -327,7 +335,7 @@ where
     ) -> Result<Option<Arc<CachedTrace<R>>>> {
         match find(&self.cache, arguments, donated) {
             Some(trace) => Ok(Some(trace)),
-            None => self.trace(arguments, donated, at),
+            None => self.trace(arguments, donated, true, at),
         }
     }
 }

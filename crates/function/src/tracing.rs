@@ -23,12 +23,14 @@ where
     A: Nest<Owned = A>,
     R: Nest<Owned = R>,
 {
-    /// Traces the function for these arguments. `None` if it captures tensors of a trace around it.
+    /// Traces the function for these arguments, and plans it unless `planned` is not set. `None` if it captures tensors of a trace
+    /// around it.
     #[cold]
     pub(crate) fn trace<N: Nest<Owned = A>>(
         &self,
         arguments: &N,
         donated: bool,
+        planned: bool,
         at: Location,
     ) -> Result<Option<Arc<CachedTrace<R>>>> {
         let start = Instant::now();
@@ -54,7 +56,7 @@ where
         }
         let created: Vec<Variable> = traced.created.iter().filter_map(Variable::from_state).collect();
         let concrete = ConcreteFunction::new(traced, &signature, FunctionOptions { name: self.name.clone(), executable: self.options, budget: self.budget })?;
-        if !is_tracing() {
+        if planned && !is_tracing() {
             self.plan_within_budget(&concrete, arguments, &signature).map_err(|error| error.at(at))?;
         }
         self.open_varying_dimensions(&signature);

@@ -15,7 +15,8 @@ use taut_core::ops::random;
 use taut_core::ops::unary::cast;
 use taut_core::{DType, Error, ErrorKind, Result, Tensor};
 use taut_data::Dataset;
-use taut_function::{Function, OnRetrace, function};
+use taut_autodiff::nest::Nest;
+use taut_function::{Function, MemoryBudget, MemoryFrontier, OnRetrace, function};
 use taut_memory::Location;
 use taut_plan::Program;
 
@@ -62,6 +63,7 @@ pub struct Trainer {
     pub(super) parts: Arc<TrainingParts>,
     programs: OnceLock<TracedFunctions>,
     native: bool,
+    budget: Option<MemoryBudget>,
     /// Empty while `fit` runs, which holds them itself.
     pub(super) callbacks: Vec<Box<dyn Callback>>,
     pub(super) is_running: bool,
@@ -90,6 +92,7 @@ impl Trainer {
             parts: Arc::new(parts),
             programs: OnceLock::new(),
             native: false,
+            budget: None,
             callbacks: Vec::new(),
             is_running: false,
             validation: None,
@@ -133,6 +136,14 @@ impl Trainer {
     pub fn jit_compile(mut self, on: bool) -> Trainer {
         self.programs = OnceLock::new();
         self.native = on;
+        self
+    }
+
+    /// The bytes that a step may allocate: [`Function::memory_budget`]. Evaluation and prediction have the same budget.
+    #[must_use]
+    pub fn memory_budget(mut self, budget: impl Into<MemoryBudget>) -> Trainer {
+        self.programs = OnceLock::new();
+        self.budget = Some(budget.into());
         self
     }
 
@@ -193,6 +204,12 @@ impl Trainer {
         self.programs().step.plan((x, y))
     }
 
+    /// The plans of a training step among which a memory budget chooses, for batches of these specs. Computes nothing.
+    #[track_caller]
+    pub fn frontier(&self, x: &Tensor, y: &Tensor) -> Result<Arc<MemoryFrontier>> {
+        self.programs().step.frontier((x, y))
+    }
+
     /// The plan of a prediction for a batch of this spec. Computes nothing.
     #[track_caller]
     pub fn plan_predict(&self, x: &Tensor) -> Result<Arc<Program>> {
@@ -213,20 +230,20 @@ impl Trainer {
             // The last batch of an epoch may be smaller, so one retrace is expected.
             let [step, test, infer] = [(); 3].map(|()| self.parts.clone());
             TracedFunctions {
-                step: function(move |(x, y): &Batch| step.train(x, y))
-                    .named("train step")
-                    .jit_compile(self.native)
-                    .on_retrace(OnRetrace::Allow),
-                test: function(move |(x, y): &Batch| test.test(x, y))
-                    .named("test step")
-                    .jit_compile(self.native)
-                    .on_retrace(OnRetrace::Allow),
-                infer: function(move |x: &Tensor| infer.model.call(x, Mode::Infer))
-                    .named("predict")
-                    .jit_compile(self.native)
-                    .on_retrace(OnRetrace::Allow),
+                step: self.traced("train step", function(move |(x, y): &Batch| step.train(x, y))),
+                test: self.traced("test step", function(move |(x, y): &Batch| test.test(x, y))),
+                infer: self.traced("predict", function(move |x: &Tensor| infer.model.call(x, Mode::Infer))),
             }
         })
+    }
+
+    /// A function with the trainer's options.
+    fn traced<A: Nest<Owned = A>>(&self, name: &str, function: Function<A, Tensor>) -> Function<A, Tensor> {
+        let function = function.named(name).jit_compile(self.native).on_retrace(OnRetrace::Allow);
+        match self.budget {
+            Some(budget) => function.memory_budget(budget),
+            None => function,
+        }
     }
 
     /// Runs one training step on a batch and returns its loss. [`Trainer::fit`] runs this in a loop.
