@@ -254,6 +254,20 @@ fn a_transformer_with_dropout_and_a_token_mean_has_the_same_updates_in_parts() {
 }
 
 #[test]
+fn rows_of_a_table_are_added_to_the_sum_in_place() {
+    let _turn = exclusive();
+    let inputs = vec![integers(&[6, 3], 9), numbers(&[6, 3, 4], 1), numbers(&[1000, 4], 2)];
+    let step = Step::new(inputs, 2, &[(1, 2)], |t| {
+        let (loss, g) =
+            gradients(&t[2..], || mean(square(sub(embedding_lookup(&t[2], &t[0])?, &t[1])?)?, None, false))?;
+        Ok(vec![loss, sub(&t[2], mul(&g[0], 0.5)?)?])
+    });
+    let peaks = step.check(&[2, 3, 4], 1e-6);
+    // One sum of the table's size, and parts that are small beside it.
+    assert!(peaks[1] < 4 * 4 * 1000 * 3 / 2, "{peaks:?}");
+}
+
+#[test]
 fn a_convolutional_network_has_the_same_gradients_in_parts() {
     let _turn = exclusive();
     let inputs = vec![
@@ -376,6 +390,7 @@ fn assert_names(refusal: &MixedRows, op: &str, line: u32) {
 
 #[test]
 fn refusals_name_the_op_and_the_line_that_mixes_rows() {
+    let _turn = exclusive();
     let inputs = || vec![numbers(&[6, 4], 1), numbers(&[4, 4], 2)];
     let normed = Step::new(inputs(), 1, &[], |t| {
         let h = matmul(&t[0], &t[1])?;
@@ -395,12 +410,18 @@ fn refusals_name_the_op_and_the_line_that_mixes_rows() {
         Ok(vec![matmul(similar, h)?])
     });
     assert_names(&pairs.refusal(), "matmul", line!() - 3);
+    let sorted = Step::new(vec![numbers(&[64, 4], 1)], 1, &[], |t| {
+        let h = matmul_with(&t[0], &t[0], false, true)?;
+        Ok(vec![sum(tanh(h)?, None, false)?])
+    });
+    assert_names(&sorted.refusal(), "matmul", line!() - 3);
     let bits = Step::new(inputs(), 1, &[], |t| Ok(vec![pack_bits(tanh(&t[0])?)?]));
     assert_names(&bits.refusal(), "pack_bits", line!() - 1);
 }
 
 #[test]
 fn a_graph_without_a_batch_is_refused() {
+    let _turn = exclusive();
     let one = Step::new(vec![numbers(&[1, 4], 1)], 1, &[], |t| Ok(vec![tanh(&t[0])?]));
     assert_eq!(one.refusal(), MixedRows::NoBatch);
     let unread = Step::new(vec![numbers(&[6], 1), numbers(&[4], 2)], 1, &[], |t| Ok(vec![tanh(&t[1])?]));

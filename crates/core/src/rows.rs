@@ -86,6 +86,8 @@ pub struct RowSplit {
     pub outputs: SmallVec<[RowClass; 1]>,
     /// Whether the outputs are means over rows: they are weighted by the fraction of the rows that is in the part.
     pub is_mean: bool,
+    /// Whether the output is the first input, which is zero, plus a sum over rows: a sum over parts can be that input.
+    pub adds_to_first: bool,
     /// For ops whose elements depend on their position (random numbers): the number of elements of one row. The op for a part
     /// has one more input, the position of its first element.
     pub positions: Option<usize>,
@@ -128,6 +130,7 @@ impl RowCall<'_> {
             inputs: self.classes.iter().copied().collect(),
             outputs: outputs.into_iter().collect(),
             is_mean: false,
+            adds_to_first: false,
             positions: None,
         })
     }
@@ -162,6 +165,7 @@ impl RowCall<'_> {
             inputs: inputs.iter().enumerate().map(input).collect::<Option<_>>()?,
             outputs: outputs.iter().map(output).collect(),
             is_mean: false,
+            adds_to_first: false,
             positions: None,
         })
     }

@@ -9,12 +9,7 @@ use taut_core::ops::binary::{add, mul};
 use taut_core::ops::shape::moveaxis;
 use taut_core::ops::unary::cast;
 use taut_core::rows::{RowAxis, RowClass, RowSplit};
-use taut_core::{DType, Error, ErrorKind, Form, Result, Spec, Tensor, apply_at, with_source_location};
-
-/// The dtype in which parts are summed: at least 32 bits.
-pub(super) fn sum_dtype(dtype: DType) -> DType {
-    if dtype.is_float() && dtype.size() < 4 { DType::F32 } else { dtype }
-}
+use taut_core::{Error, ErrorKind, Form, Result, Spec, Tensor, apply_at, with_source_location};
 
 /// The spec of a part of a value with the row axis in front, as loops slice and stack it.
 pub(super) fn slice_spec(spec: &Spec, axis: RowAxis, rows: usize) -> Spec {
@@ -57,20 +52,34 @@ impl PartTrace<'_> {
         let SplitProof { graph, classes, placement, .. } = self.proof;
         for (i, node) in graph.nodes.iter().enumerate().filter(|&(i, _)| placement.in_body[i]) {
             let NodeClass::Part(split) = &classes.nodes[i] else { return Err(missing()) };
-            let outputs = with_source_location(None, node.at, || self.call(node, split))?;
+            let sum = placement.adds.iter().find(|(adding, _)| *adding == i).map(|&(_, sum)| &sums[sum]);
+            let outputs = with_source_location(None, node.at, || match sum {
+                None => self.call(node, split),
+                Some(sum) => self.call_adding_to(sum, node, split),
+            })?;
             for (id, output) in node.outputs.iter().zip(outputs) {
                 self.values[id.index()] = Some(output);
             }
         }
         let mut results = Vec::new();
-        for (id, sum) in placement.sums.iter().zip(sums) {
+        for (k, (id, sum)) in placement.sums.iter().zip(sums).enumerate() {
             let part = self.values[id.index()].clone().ok_or_else(missing)?;
-            results.push(add(sum.clone(), cast(part, sum.dtype())?)?);
+            let is_added = placement.adds.iter().any(|&(_, sum)| sum == k);
+            results.push(if is_added { part } else { add(sum.clone(), cast(part, sum.dtype())?)? });
         }
         for &(id, axis) in &placement.stacks {
             results.push(to_front(self.values[id.index()].clone().ok_or_else(missing)?, axis)?);
         }
         Ok(results)
+    }
+
+    /// Calls a node's op with a sum in place of its first input, which is zero.
+    fn call_adding_to(&mut self, sum: &Tensor, node: &Node, split: &RowSplit) -> Result<Vec<Tensor>> {
+        let first = node.inputs[0].index();
+        self.values[first] = Some(sum.clone());
+        let outputs = self.call(node, split);
+        self.values[first] = None;
+        outputs
     }
 
     /// Calls a node's op for the part.

@@ -1,9 +1,9 @@
 //! The graph that computes its batch in parts.
 
 use super::SplitProof;
-use super::body::{PartTrace, from_front, missing, slice_spec, sum_dtype, to_front};
+use super::body::{PartTrace, from_front, missing, slice_spec, to_front};
 use super::classify::{NodeClass, ValueClass};
-use super::placement::read_inputs;
+use super::placement::{read_inputs, sum_dtype};
 use crate::context::body_options;
 use crate::loops::{LoopOp, StepCount};
 use crate::specs::index_spec;
@@ -13,7 +13,9 @@ use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::{concat, reshape, slice};
 use taut_core::ops::unary::cast;
 use taut_core::rows::RowAxis;
-use taut_core::{DType, Graph, Index, Location, Result, Shape, Spec, Tensor, apply_at, trace, with_source_location};
+use taut_core::{
+    DType, Graph, Index, Location, Result, Shape, Spec, Tensor, apply_at, trace, with_source_location,
+};
 
 /// Consecutive parts of equal size.
 #[derive(Clone, Copy)]

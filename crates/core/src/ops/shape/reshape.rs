@@ -38,6 +38,11 @@ impl Reshape {
     }
 }
 
+/// The op that reshapes to this shape.
+pub(crate) fn reshape_op(shape: &Shape) -> Arc<dyn Op> {
+    Arc::new(Reshape { shape: shape.iter().map(|&dim| dim as isize).collect() })
+}
+
 impl Op for Reshape {
     fn name(&self) -> &'static str {
         "reshape"
@@ -75,8 +80,7 @@ impl RowRule for Reshape {
     }
 
     fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
-        let shape = outputs[0].shape.iter().map(|&dim| dim as isize).collect();
-        Some(Arc::new(Reshape { shape }))
+        Some(reshape_op(&outputs[0].shape))
     }
 }
 
