@@ -26,18 +26,16 @@
 //! # Ok::<(), taut_core::Error>(())
 //! ```
 
-mod body;
 mod build;
-mod classify;
-mod cut;
+mod micro_batch;
 mod placement;
-mod refusal;
 
-pub use refusal::MixedRows;
+pub use crate::parts::MixedRows;
 
-use classify::{Classes, classify};
+use crate::parts::{Classes, classify};
 use placement::Placement;
 use taut_core::graph::suspend_tracing;
+use taut_core::rows::{RowAxis, RowClass};
 use taut_core::{Error, Graph, Result, record};
 
 /// A proof that a graph may compute its batch in parts.
@@ -53,7 +51,12 @@ impl SplitProof {
     /// graph's inputs, that share their first dimension.
     pub fn new(graph: &Graph, candidates: &[usize]) -> std::result::Result<SplitProof, MixedRows> {
         let (rows, inputs) = batch_inputs(graph, candidates).ok_or(MixedRows::NoBatch)?;
-        let classes = classify(graph, &inputs, rows)?;
+        let class = |input: usize| match inputs.contains(&input) {
+            true => RowClass::Rows(RowAxis { axis: 0, per_row: 1 }),
+            false => RowClass::Same,
+        };
+        let input_classes: Vec<RowClass> = (0..graph.inputs.len()).map(class).collect();
+        let classes = classify(graph, &input_classes, rows)?;
         let placement = Placement::new(graph, &classes, rows)?;
         Ok(SplitProof { graph: graph.clone(), rows, classes, placement })
     }

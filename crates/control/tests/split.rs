@@ -1,6 +1,8 @@
 //! Steps that compute their batch in parts: the same results as at once, in less memory, planned to the byte.
 
 use taut_autodiff::GradientTape;
+use taut_control::recurrent::lstm;
+use taut_control::scan;
 use taut_control::split::{MixedRows, SplitProof};
 use taut_core::graph::Origin;
 use taut_core::ops::binary::{add, div, equal, maximum, mul, sub};
@@ -292,6 +294,62 @@ fn a_convolutional_network_has_the_same_gradients_in_parts() {
         Ok(outputs)
     });
     step.check(&[2, 3, 5], 2e-5);
+}
+
+#[test]
+fn a_recurrent_network_has_the_same_gradients_in_parts() {
+    let _turn = exclusive();
+    let inputs = vec![
+        numbers(&[6, 5, 3], 1),
+        numbers(&[6, 4], 2),
+        numbers(&[3, 4], 3),
+        numbers(&[4, 4], 4),
+        numbers(&[4], 5),
+    ];
+    let step = Step::new(inputs, 2, &[], |t| {
+        let w = &t[2..];
+        let (loss, mut outputs) = gradients(w, || {
+            let start = full([6, 4], 0.0, DType::F32)?;
+            let steps = transpose(&t[0], &[1, 0, 2][..])?;
+            let cell = |h: Tensor, x: Tensor| {
+                let h = tanh(add(add(matmul(x, &w[0])?, matmul(h, &w[1])?)?, &w[2])?)?;
+                Ok((h.clone(), h))
+            };
+            let (last, all) = scan(cell, start, steps)?;
+            let error = mean(square(sub(last, &t[1])?)?, None, false)?;
+            add(error, mul(mean(square(all)?, None, false)?, 0.1)?)
+        })?;
+        outputs.push(loss);
+        Ok(outputs)
+    });
+    step.check(&[2, 3, 4], 1e-5);
+    let split = step.proof().split(2).unwrap();
+    let loops = body(&split).unwrap().nodes.iter().filter(|node| node.op.subgraphs().is_some());
+    assert_eq!(loops.count(), 2, "the forward loop and the backward loop are in the body:\n{split}");
+}
+
+#[test]
+fn an_lstm_has_the_same_gradients_in_parts() {
+    let _turn = exclusive();
+    let inputs = vec![
+        numbers(&[5, 4, 3], 1),
+        numbers(&[5, 2], 2),
+        numbers(&[3, 8], 3),
+        numbers(&[2, 8], 4),
+        numbers(&[8], 5),
+    ];
+    let step = Step::new(inputs, 2, &[], |t| {
+        let w = &t[2..];
+        let (loss, mut outputs) = gradients(w, || {
+            let start = || full([5, 2], 0.0, DType::F32);
+            let steps = transpose(&t[0], &[1, 0, 2][..])?;
+            let (_, (last, _)) = lstm(&steps, (start()?, start()?), &w[0], &w[1], &w[2])?;
+            mean(square(sub(last, &t[1])?)?, None, false)
+        })?;
+        outputs.push(loss);
+        Ok(outputs)
+    });
+    step.check(&[2, 5], 1e-5);
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub enum RowClass {
     PackedRows {
         /// The product of the dimensions before the row axis.
         outer: usize,
+        /// The number of elements of one row behind each of them.
+        per_row: usize,
     },
 }
 
@@ -93,16 +95,31 @@ pub struct RowSplit {
     pub positions: Option<usize>,
 }
 
+/// A part of a batch that an op computes.
+#[derive(Clone, Copy, Debug)]
+pub struct RowPart<'a> {
+    /// The number of rows of the part.
+    pub rows: usize,
+    /// The number of rows of the batch.
+    pub whole_rows: usize,
+    /// How the op computes a part.
+    pub split: &'a RowSplit,
+    /// The inputs for the part.
+    pub inputs: &'a [&'a Spec],
+    /// The outputs for the part.
+    pub outputs: &'a [Spec],
+}
+
 /// An op that knows what it does with rows: [`Op::rows`].
 pub trait RowRule {
     /// How the op computes a part of a batch; `None` if it mixes rows.
     fn split(&self, call: &RowCall<'_>) -> Option<RowSplit>;
 
-    /// The op for fewer rows, whose outputs have these specs; `None` if it is the op itself.
+    /// The op for a part; `None` if it is the op itself.
     ///
     /// If the split has [`positions`](RowSplit::positions), this is the op that takes one more input: the position of its first
     /// element, an `int64`.
-    fn resized(&self, _outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+    fn resized(&self, _part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
         None
     }
 }
@@ -204,17 +221,12 @@ pub fn split_rows(op: &dyn Op, call: &RowCall<'_>) -> Option<RowSplit> {
     }
 }
 
-/// The op that computes a part of a batch, from inputs of these specs to outputs of those: the op itself, or the one that it names
-/// for another size. `None` if there is no such op.
-pub fn op_for_rows(
-    op: &Arc<dyn Op>,
-    split: &RowSplit,
-    inputs: &[&Spec],
-    outputs: &[Spec],
-) -> Option<Arc<dyn Op>> {
-    let fits = |op: &dyn Op| op.infer(inputs).is_ok_and(|specs| specs[..] == *outputs);
-    if split.positions.is_none() && fits(&**op) {
+/// The op that computes a part of a batch: the op itself, or the one that it names for another size. `None` if neither takes the
+/// inputs of the part to its outputs.
+pub fn op_for_rows(op: &Arc<dyn Op>, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+    let fits = |op: &dyn Op| op.infer(part.inputs).is_ok_and(|specs| specs[..] == *part.outputs);
+    if part.split.positions.is_none() && fits(&**op) {
         return Some(op.clone());
     }
-    op.rows().and_then(|rule| rule.resized(outputs)).filter(|op| fits(&**op))
+    op.rows().and_then(|rule| rule.resized(part)).filter(|op| fits(&**op))
 }

@@ -1,11 +1,11 @@
 //! The graph that computes its batch in parts.
 
 use super::SplitProof;
-use super::body::{PartTrace, from_front, missing, slice_spec, to_front};
-use super::classify::{NodeClass, ValueClass};
+use super::micro_batch::{compute_part, from_front, slice_spec, to_front};
 use super::placement::{read_inputs, sum_dtype};
 use crate::context::body_options;
 use crate::loops::{LoopOp, StepCount};
+use crate::parts::{NodeClass, PartTrace, ValueClass, missing};
 use crate::specs::index_spec;
 use taut_core::graph::{Node, Origin, Traced, ValueId, trace_body, value_of};
 use taut_core::ops::binary::mul;
@@ -172,23 +172,17 @@ impl<'a> WholeTrace<'a> {
                 0 => mul(&inputs[0], parts.rows as i64)?,
                 first => Tensor::constant(first as i64, DType::I64)?,
             };
-            let mut part = PartTrace {
-                proof,
-                rows: parts.rows,
-                first_row,
-                before: &self.values,
-                values: vec![None; proof.graph.values.len()],
-                cuts: proof.placement.cuts.0.iter().map(|_| None).collect(),
-            };
+            let known = (&proof.graph, &proof.classes, &proof.placement.cuts);
+            let mut part = PartTrace::new(known, (parts.rows, proof.rows), Some(first_row), &self.values);
             let (states, rows) = inputs[1..].split_at(sums.len());
             for (&(id, axis, cut), rows) in slices.iter().zip(rows) {
                 let rows = Some(from_front(rows.clone(), axis)?);
                 match cut {
                     None => part.values[id.index()] = rows,
-                    Some(cut) => part.cuts[cut] = rows,
+                    Some(cut) => part.cut_values[cut] = rows,
                 }
             }
-            Ok((part.run(states)?, ()))
+            Ok((compute_part(proof, &mut part, states)?, ()))
         })?;
         Ok(with_constants(traced))
     }

@@ -1,9 +1,7 @@
 //! What the loop over parts computes, and what it hands on.
 
-use super::classify::{Classes, NodeClass, ValueClass};
-use super::cut::Cuts;
-use super::refusal::MixedRows;
-use taut_core::graph::{Node, Origin, ValueId};
+use crate::parts::{Classes, Cuts, MixedRows, NodeClass, ValueClass};
+use taut_core::graph::{Node, ValueId};
 use taut_core::rows::{RowAxis, RowClass};
 use taut_core::{DType, Graph, Spec};
 
@@ -52,14 +50,8 @@ impl Placement {
             placement.place(graph, classes, &mut uses, i);
         }
         placement.hand_on(graph, classes, &uses)?;
-        for (i, node) in graph.nodes.iter().enumerate().filter(|&(i, _)| placement.in_body[i]) {
-            let NodeClass::Part(split) = &classes.nodes[i] else { continue };
-            for (&id, class) in node.inputs.iter().zip(&split.inputs) {
-                if let (ValueClass::SAME, RowClass::Rows(axis)) = (classes.class(id), class) {
-                    placement.cuts.add(graph, classes, rows, id, *axis);
-                }
-            }
-        }
+        let in_body = &placement.in_body;
+        placement.cuts.add_all(graph, classes, rows, |i| in_body[i]);
         placement.check_joins(graph, classes)?;
         let has_checks = |i: usize| placement.in_body[i] && graph.nodes[i].op.effects().is_check();
         let is_empty = placement.sums.is_empty() && placement.stacks.is_empty();
@@ -174,12 +166,4 @@ fn lowers_bytes(graph: &Graph, classes: &Classes, uses: &Uses, node: &Node) -> b
     let widens = sums.iter().any(|&id| is_narrow(graph.spec(id)))
         && !node.outputs.iter().any(|&id| is_narrow(graph.spec(id)));
     widens || bytes(&sums) > bytes(&node.outputs)
-}
-
-/// The node that computes a value.
-pub(super) fn producer(graph: &Graph, value: ValueId) -> Option<(usize, &Node)> {
-    match graph.values[value.index()].origin {
-        Origin::Node { node, .. } => Some((node, &graph.nodes[node])),
-        _ => None,
-    }
 }

@@ -5,7 +5,7 @@ use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowRule, RowSplit, view_rows};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit, view_rows};
 use crate::{DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 use std::sync::Arc;
 
@@ -79,8 +79,8 @@ impl RowRule for Reshape {
         view_rows(self, call)
     }
 
-    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
-        Some(reshape_op(&outputs[0].shape))
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        Some(reshape_op(&part.outputs[0].shape))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::reshape::{reshape_gradient, reshape_op};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowRule, RowSplit, view_rows};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit, view_rows};
 use crate::{Axes, DType, Layout, Outputs, Shape, Tensor, apply, normalize_axis};
 use std::sync::Arc;
 
@@ -134,9 +134,9 @@ impl RowRule for Squeeze {
         view_rows(self, call)
     }
 
-    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
         // A part may have one row, and without axes this op would remove it.
-        Some(reshape_op(&outputs[0].shape))
+        Some(reshape_op(&part.outputs[0].shape))
     }
 }
 
