@@ -3,6 +3,7 @@
 mod call;
 mod classify;
 mod cut;
+mod part_op;
 mod refusal;
 
 pub(crate) use call::{PartTrace, missing};

@@ -1,7 +1,7 @@
 //! Rows of values that are the same for all parts: a constant of the batch's size, say, that meets rows.
 
-use super::call::{part_op, producer};
 use super::classify::{Classes, NodeClass, ValueClass};
+use super::part_op::{part_op, producer};
 use smallvec::SmallVec;
 use taut_core::Graph;
 use taut_core::graph::ValueId;

@@ -1,6 +1,6 @@
 //! The body of the loop over parts.
 
-use super::SplitProof;
+use super::placement::PlacedGraph;
 use crate::parts::{NodeClass, PartTrace, missing};
 use taut_core::ops::binary::add;
 use taut_core::ops::shape::moveaxis;
@@ -26,11 +26,11 @@ pub(super) fn from_front(x: Tensor, axis: RowAxis) -> Result<Tensor> {
 
 /// Computes a part; returns the sums, with those of this part added, and the rows that are needed later.
 pub(super) fn compute_part(
-    proof: &SplitProof,
+    placed: &PlacedGraph,
     part: &mut PartTrace<'_>,
     sums: &[Tensor],
 ) -> Result<Vec<Tensor>> {
-    let SplitProof { graph, classes, placement, .. } = proof;
+    let PlacedGraph { graph, classes, placement, .. } = placed;
     for (i, node) in graph.nodes.iter().enumerate().filter(|&(i, _)| placement.in_body[i]) {
         let NodeClass::Part(split) = &classes.nodes[i] else { return Err(missing()) };
         let sum = placement.adds.iter().find(|(adding, _)| *adding == i).map(|&(_, sum)| &sums[sum]);

@@ -5,6 +5,15 @@ use taut_core::graph::{Node, ValueId};
 use taut_core::rows::{RowAxis, RowClass};
 use taut_core::{DType, Graph, Spec};
 
+/// A graph whose batch can be computed in parts.
+pub(super) struct PlacedGraph {
+    pub(super) graph: Graph,
+    /// The number of rows of the batch.
+    pub(super) rows: usize,
+    pub(super) classes: Classes,
+    pub(super) placement: Placement,
+}
+
 /// When every node is computed, and which values leave the loop over parts.
 pub(super) struct Placement {
     /// Per node, whether it is computed for each part.
