@@ -59,8 +59,9 @@ impl BodyRows {
             let classes = classify_body(graph, &inputs, &is_zero, rows)?;
             let mut cuts = Cuts::default();
             cuts.add_all(graph, &classes, rows, |i| matches!(classes.nodes[i], NodeClass::Part(_)));
+            // Rows that parts cannot cut may be those of a state whose class was not known yet.
             let changed = update_states(op, &classes, &mut inputs, &may_be_sum)?
-                | update_cut_inputs(graph, &cuts, &mut inputs)?;
+                || update_cut_inputs(graph, &cuts, &mut inputs)?;
             if changed {
                 is_zero.iter_mut().zip(&inputs).for_each(|(zero, class)| *zero &= *class == RowClass::Same);
             } else if is_zero.contains(&true) {
