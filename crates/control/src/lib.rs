@@ -12,6 +12,7 @@
 //! | `body`, `runner` | a graph that an op runs again and again in memory that it was given |
 //! | `captures`, `variables`, `hoist`, `context` | tracing a body: captured tensors, assigned variables, loop-invariant code, options of the trace around it |
 //! | `vjp`, `vmap` | shared by gradients; a graph applied to a batch of inputs |
+//! | `parts` | a graph applied to parts of a batch: classes of values, calls of one part |
 //! | `loops` | the loop op, its gradient and its checkpoints; `while_loop`, `fori_loop`, `scan` |
 //! | `branch` | the branch op; `cond`, `switch_case` |
 //! | `map` | `map_fn`: a loop over chunks of a vectorised body |
@@ -25,6 +26,7 @@ mod dependence;
 mod hoist;
 mod loops;
 mod map;
+mod parts;
 mod runner;
 mod scratch;
 mod span;

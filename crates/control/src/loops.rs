@@ -11,6 +11,7 @@ mod options;
 mod prune;
 pub mod recurrent;
 mod report;
+mod row_rule;
 mod rows;
 mod run;
 mod schedule;

@@ -26,51 +26,49 @@
 //! # Ok::<(), taut_core::Error>(())
 //! ```
 
-mod body;
 mod build;
-mod classify;
-mod cut;
+mod micro_batch;
 mod placement;
-mod refusal;
 
-pub use refusal::MixedRows;
+pub use crate::parts::MixedRows;
 
-use classify::{Classes, classify};
-use placement::Placement;
+use crate::parts::classify;
+use placement::{PlacedGraph, Placement};
 use taut_core::graph::suspend_tracing;
+use taut_core::rows::{RowAxis, RowClass};
 use taut_core::{Error, Graph, Result, record};
 
 /// A proof that a graph may compute its batch in parts.
-pub struct SplitProof {
-    graph: Graph,
-    rows: usize,
-    classes: Classes,
-    placement: Placement,
-}
+pub struct SplitProof(PlacedGraph);
 
 impl SplitProof {
     /// Proves that the graph may compute its batch in parts. The batch is the largest set of the `candidates`, positions among the
     /// graph's inputs, that share their first dimension.
     pub fn new(graph: &Graph, candidates: &[usize]) -> std::result::Result<SplitProof, MixedRows> {
         let (rows, inputs) = batch_inputs(graph, candidates).ok_or(MixedRows::NoBatch)?;
-        let classes = classify(graph, &inputs, rows)?;
+        let class = |input: usize| match inputs.contains(&input) {
+            true => RowClass::Rows(RowAxis { axis: 0, per_row: 1 }),
+            false => RowClass::Same,
+        };
+        let input_classes: Vec<RowClass> = (0..graph.inputs.len()).map(class).collect();
+        let classes = classify(graph, &input_classes, rows)?;
         let placement = Placement::new(graph, &classes, rows)?;
-        Ok(SplitProof { graph: graph.clone(), rows, classes, placement })
+        Ok(SplitProof(PlacedGraph { graph: graph.clone(), rows, classes, placement }))
     }
 
     /// The number of rows of the batch.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.0.rows
     }
 
     /// The graph that computes the batch in this number of parts, at least 2 and at most one per row. Parts have equal numbers of
     /// rows; the last one may have fewer, and if rows are few there may be fewer parts.
     pub fn split(&self, parts: usize) -> Result<Graph> {
-        if parts < 2 || parts > self.rows {
-            let message = format!("the number of parts must be in [2, {}], got {parts}", self.rows);
+        if parts < 2 || parts > self.rows() {
+            let message = format!("the number of parts must be in [2, {}], got {parts}", self.rows());
             return Err(Error::value(message));
         }
-        suspend_tracing(|| record::without_recording(|| build::build(self, parts)))
+        suspend_tracing(|| record::without_recording(|| build::build(&self.0, parts)))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Steps that compute their batch in parts: the same results as at once, in less memory, planned to the byte.
 
 use taut_autodiff::GradientTape;
+use taut_control::recurrent::lstm;
+use taut_control::scan;
 use taut_control::split::{MixedRows, SplitProof};
 use taut_core::graph::Origin;
 use taut_core::ops::binary::{add, div, equal, maximum, mul, sub};
@@ -254,6 +256,20 @@ fn a_transformer_with_dropout_and_a_token_mean_has_the_same_updates_in_parts() {
 }
 
 #[test]
+fn rows_of_a_table_are_added_to_the_sum_in_place() {
+    let _turn = exclusive();
+    let inputs = vec![integers(&[6, 3], 9), numbers(&[6, 3, 4], 1), numbers(&[1000, 4], 2)];
+    let step = Step::new(inputs, 2, &[(1, 2)], |t| {
+        let (loss, g) =
+            gradients(&t[2..], || mean(square(sub(embedding_lookup(&t[2], &t[0])?, &t[1])?)?, None, false))?;
+        Ok(vec![loss, sub(&t[2], mul(&g[0], 0.5)?)?])
+    });
+    let peaks = step.check(&[2, 3, 4], 1e-6);
+    // One sum of the table's size, and parts that are small beside it.
+    assert!(peaks[1] < 4 * 4 * 1000 * 3 / 2, "{peaks:?}");
+}
+
+#[test]
 fn a_convolutional_network_has_the_same_gradients_in_parts() {
     let _turn = exclusive();
     let inputs = vec![
@@ -278,6 +294,62 @@ fn a_convolutional_network_has_the_same_gradients_in_parts() {
         Ok(outputs)
     });
     step.check(&[2, 3, 5], 2e-5);
+}
+
+#[test]
+fn a_recurrent_network_has_the_same_gradients_in_parts() {
+    let _turn = exclusive();
+    let inputs = vec![
+        numbers(&[6, 5, 3], 1),
+        numbers(&[6, 4], 2),
+        numbers(&[3, 4], 3),
+        numbers(&[4, 4], 4),
+        numbers(&[4], 5),
+    ];
+    let step = Step::new(inputs, 2, &[], |t| {
+        let w = &t[2..];
+        let (loss, mut outputs) = gradients(w, || {
+            let start = full([6, 4], 0.0, DType::F32)?;
+            let steps = transpose(&t[0], &[1, 0, 2][..])?;
+            let cell = |h: Tensor, x: Tensor| {
+                let h = tanh(add(add(matmul(x, &w[0])?, matmul(h, &w[1])?)?, &w[2])?)?;
+                Ok((h.clone(), h))
+            };
+            let (last, all) = scan(cell, start, steps)?;
+            let error = mean(square(sub(last, &t[1])?)?, None, false)?;
+            add(error, mul(mean(square(all)?, None, false)?, 0.1)?)
+        })?;
+        outputs.push(loss);
+        Ok(outputs)
+    });
+    step.check(&[2, 3, 4], 1e-5);
+    let split = step.proof().split(2).unwrap();
+    let loops = body(&split).unwrap().nodes.iter().filter(|node| node.op.subgraphs().is_some());
+    assert_eq!(loops.count(), 2, "the forward loop and the backward loop are in the body:\n{split}");
+}
+
+#[test]
+fn an_lstm_has_the_same_gradients_in_parts() {
+    let _turn = exclusive();
+    let inputs = vec![
+        numbers(&[5, 4, 3], 1),
+        numbers(&[5, 2], 2),
+        numbers(&[3, 8], 3),
+        numbers(&[2, 8], 4),
+        numbers(&[8], 5),
+    ];
+    let step = Step::new(inputs, 2, &[], |t| {
+        let w = &t[2..];
+        let (loss, mut outputs) = gradients(w, || {
+            let start = || full([5, 2], 0.0, DType::F32);
+            let steps = transpose(&t[0], &[1, 0, 2][..])?;
+            let (_, (last, _)) = lstm(&steps, (start()?, start()?), &w[0], &w[1], &w[2])?;
+            mean(square(sub(last, &t[1])?)?, None, false)
+        })?;
+        outputs.push(loss);
+        Ok(outputs)
+    });
+    step.check(&[2, 5], 1e-5);
 }
 
 #[test]
@@ -376,6 +448,7 @@ fn assert_names(refusal: &MixedRows, op: &str, line: u32) {
 
 #[test]
 fn refusals_name_the_op_and_the_line_that_mixes_rows() {
+    let _turn = exclusive();
     let inputs = || vec![numbers(&[6, 4], 1), numbers(&[4, 4], 2)];
     let normed = Step::new(inputs(), 1, &[], |t| {
         let h = matmul(&t[0], &t[1])?;
@@ -395,12 +468,18 @@ fn refusals_name_the_op_and_the_line_that_mixes_rows() {
         Ok(vec![matmul(similar, h)?])
     });
     assert_names(&pairs.refusal(), "matmul", line!() - 3);
+    let sorted = Step::new(vec![numbers(&[64, 4], 1)], 1, &[], |t| {
+        let h = matmul_with(&t[0], &t[0], false, true)?;
+        Ok(vec![sum(tanh(h)?, None, false)?])
+    });
+    assert_names(&sorted.refusal(), "matmul", line!() - 3);
     let bits = Step::new(inputs(), 1, &[], |t| Ok(vec![pack_bits(tanh(&t[0])?)?]));
     assert_names(&bits.refusal(), "pack_bits", line!() - 1);
 }
 
 #[test]
 fn a_graph_without_a_batch_is_refused() {
+    let _turn = exclusive();
     let one = Step::new(vec![numbers(&[1, 4], 1)], 1, &[], |t| Ok(vec![tanh(&t[0])?]));
     assert_eq!(one.refusal(), MixedRows::NoBatch);
     let unread = Step::new(vec![numbers(&[6], 1), numbers(&[4], 2)], 1, &[], |t| Ok(vec![tanh(&t[1])?]));

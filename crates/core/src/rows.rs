@@ -28,6 +28,8 @@ pub enum RowClass {
     PackedRows {
         /// The product of the dimensions before the row axis.
         outer: usize,
+        /// The number of elements of one row behind each of them.
+        per_row: usize,
     },
 }
 
@@ -86,9 +88,26 @@ pub struct RowSplit {
     pub outputs: SmallVec<[RowClass; 1]>,
     /// Whether the outputs are means over rows: they are weighted by the fraction of the rows that is in the part.
     pub is_mean: bool,
+    /// Whether the output is the first input, which is zero, plus a sum over rows: a sum over parts can be that input.
+    pub adds_to_first: bool,
     /// For ops whose elements depend on their position (random numbers): the number of elements of one row. The op for a part
     /// has one more input, the position of its first element.
     pub positions: Option<usize>,
+}
+
+/// A part of a batch that an op computes.
+#[derive(Clone, Copy, Debug)]
+pub struct RowPart<'a> {
+    /// The number of rows of the part.
+    pub rows: usize,
+    /// The number of rows of the batch.
+    pub whole_rows: usize,
+    /// How the op computes a part.
+    pub split: &'a RowSplit,
+    /// The inputs for the part.
+    pub inputs: &'a [&'a Spec],
+    /// The outputs for the part.
+    pub outputs: &'a [Spec],
 }
 
 /// An op that knows what it does with rows: [`Op::rows`].
@@ -96,11 +115,11 @@ pub trait RowRule {
     /// How the op computes a part of a batch; `None` if it mixes rows.
     fn split(&self, call: &RowCall<'_>) -> Option<RowSplit>;
 
-    /// The op for fewer rows, whose outputs have these specs; `None` if it is the op itself.
+    /// The op for a part; `None` if it is the op itself.
     ///
     /// If the split has [`positions`](RowSplit::positions), this is the op that takes one more input: the position of its first
     /// element, an `int64`.
-    fn resized(&self, _outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+    fn resized(&self, _part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
         None
     }
 }
@@ -128,6 +147,7 @@ impl RowCall<'_> {
             inputs: self.classes.iter().copied().collect(),
             outputs: outputs.into_iter().collect(),
             is_mean: false,
+            adds_to_first: false,
             positions: None,
         })
     }
@@ -162,6 +182,7 @@ impl RowCall<'_> {
             inputs: inputs.iter().enumerate().map(input).collect::<Option<_>>()?,
             outputs: outputs.iter().map(output).collect(),
             is_mean: false,
+            adds_to_first: false,
             positions: None,
         })
     }
@@ -200,17 +221,12 @@ pub fn split_rows(op: &dyn Op, call: &RowCall<'_>) -> Option<RowSplit> {
     }
 }
 
-/// The op that computes a part of a batch, from inputs of these specs to outputs of those: the op itself, or the one that it names
-/// for another size. `None` if there is no such op.
-pub fn op_for_rows(
-    op: &Arc<dyn Op>,
-    split: &RowSplit,
-    inputs: &[&Spec],
-    outputs: &[Spec],
-) -> Option<Arc<dyn Op>> {
-    let fits = |op: &dyn Op| op.infer(inputs).is_ok_and(|specs| specs[..] == *outputs);
-    if split.positions.is_none() && fits(&**op) {
+/// The op that computes a part of a batch: the op itself, or the one that it names for another size. `None` if neither takes the
+/// inputs of the part to its outputs.
+pub fn op_for_rows(op: &Arc<dyn Op>, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+    let fits = |op: &dyn Op| op.infer(part.inputs).is_ok_and(|specs| specs[..] == *part.outputs);
+    if part.split.positions.is_none() && fits(&**op) {
         return Some(op.clone());
     }
-    op.rows().and_then(|rule| rule.resized(outputs)).filter(|op| fits(&**op))
+    op.rows().and_then(|rule| rule.resized(part)).filter(|op| fits(&**op))
 }

@@ -8,6 +8,7 @@ use super::signature::{BodyInput, StepCount};
 use super::vmap::vmap_loop;
 use crate::specs::{index_spec, stacked_spec};
 use std::sync::Arc;
+use taut_core::rows::RowRule;
 use taut_core::{
     Cost, DType, Differentiable, Error, Gradients, Graph, Kernel, Op, Outputs, PrunedOp, Result, Saves, Set,
     Spec, Specs, Subgraphs, VjpCall, VmapCall,
@@ -101,6 +102,10 @@ impl Op for LoopOp {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         vmap_loop(self, call)
+    }
+
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

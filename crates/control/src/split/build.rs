@@ -1,11 +1,10 @@
 //! The graph that computes its batch in parts.
 
-use super::SplitProof;
-use super::body::{PartTrace, from_front, missing, slice_spec, sum_dtype, to_front};
-use super::classify::{NodeClass, ValueClass};
-use super::placement::read_inputs;
+use super::micro_batch::{compute_part, from_front, slice_spec, to_front};
+use super::placement::{PlacedGraph, read_inputs, sum_dtype};
 use crate::context::body_options;
 use crate::loops::{LoopOp, StepCount};
+use crate::parts::{NodeClass, PartTrace, ValueClass, missing};
 use crate::specs::index_spec;
 use taut_core::graph::{Node, Origin, Traced, ValueId, trace_body, value_of};
 use taut_core::ops::binary::mul;
@@ -13,7 +12,9 @@ use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::{concat, reshape, slice};
 use taut_core::ops::unary::cast;
 use taut_core::rows::RowAxis;
-use taut_core::{DType, Graph, Index, Location, Result, Shape, Spec, Tensor, apply_at, trace, with_source_location};
+use taut_core::{
+    DType, Graph, Index, Location, Result, Shape, Spec, Tensor, apply_at, trace, with_source_location,
+};
 
 /// Consecutive parts of equal size.
 #[derive(Clone, Copy)]
@@ -24,24 +25,24 @@ struct Parts {
     rows: usize,
 }
 
-pub(super) fn build(proof: &SplitProof, parts: usize) -> Result<Graph> {
-    let rows = proof.rows.div_ceil(parts);
-    let even = Parts { first_row: 0, count: proof.rows / rows, rows };
+pub(super) fn build(placed: &PlacedGraph, parts: usize) -> Result<Graph> {
+    let rows = placed.rows.div_ceil(parts);
+    let even = Parts { first_row: 0, count: placed.rows / rows, rows };
     let done = even.count * rows;
-    let rest = (done < proof.rows).then_some(Parts { first_row: done, count: 1, rows: proof.rows - done });
-    let specs: Vec<Spec> = proof.graph.inputs.iter().map(|&id| proof.graph.spec(id).clone()).collect();
+    let rest = (done < placed.rows).then_some(Parts { first_row: done, count: 1, rows: placed.rows - done });
+    let specs: Vec<Spec> = placed.graph.inputs.iter().map(|&id| placed.graph.spec(id).clone()).collect();
     let traced = trace(&specs, |inputs| {
-        let mut whole = WholeTrace::new(proof, inputs);
+        let mut whole = WholeTrace::new(placed, inputs);
         whole.compute_before()?;
         let mut sums = whole.zero_sums()?;
-        let mut rows = vec![Vec::new(); proof.placement.stacks.len()];
+        let mut rows = vec![Vec::new(); placed.placement.stacks.len()];
         for parts in [Some(even), rest].into_iter().flatten() {
             let stacks = whole.run_parts(parts, &mut sums)?;
             rows.iter_mut().zip(stacks).for_each(|(rows, stack)| rows.push(stack));
         }
         whole.take_results(sums, rows)?;
         whole.compute_after()?;
-        proof.graph.outputs.iter().map(|&id| whole.value(id)).collect()
+        placed.graph.outputs.iter().map(|&id| whole.value(id)).collect()
     })?;
     // Without what only whole batches need.
     let Graph { inputs, outputs, .. } = &traced.graph;
@@ -50,18 +51,18 @@ pub(super) fn build(proof: &SplitProof, parts: usize) -> Result<Graph> {
 
 /// The computation around the loop over parts.
 struct WholeTrace<'a> {
-    proof: &'a SplitProof,
+    placed: &'a PlacedGraph,
     values: Vec<Option<Tensor>>,
 }
 
 impl<'a> WholeTrace<'a> {
-    fn new(proof: &'a SplitProof, inputs: &[Tensor]) -> WholeTrace<'a> {
-        let origins = proof.graph.values.iter().map(|value| match &value.origin {
+    fn new(placed: &'a PlacedGraph, inputs: &[Tensor]) -> WholeTrace<'a> {
+        let origins = placed.graph.values.iter().map(|value| match &value.origin {
             Origin::Input(i) => Some(inputs[*i].clone()),
             Origin::Constant(tensor) => Some(tensor.clone()),
             Origin::Node { .. } => None,
         });
-        WholeTrace { proof, values: origins.collect() }
+        WholeTrace { placed, values: origins.collect() }
     }
 
     fn value(&self, id: ValueId) -> Result<Tensor> {
@@ -82,7 +83,7 @@ impl<'a> WholeTrace<'a> {
 
     /// Computes what is the same for all parts, and the sums of inputs that rows depend on.
     fn compute_before(&mut self) -> Result<()> {
-        let SplitProof { graph, classes, placement, .. } = self.proof;
+        let PlacedGraph { graph, classes, placement, .. } = self.placed;
         for (i, node) in graph.nodes.iter().enumerate() {
             // A view that is ordered after rows but has the same value for all parts.
             let is_same = || node.outputs.iter().all(|&id| classes.class(id) == ValueClass::SAME);
@@ -100,8 +101,8 @@ impl<'a> WholeTrace<'a> {
     }
 
     fn zero_sums(&self) -> Result<Vec<Tensor>> {
-        let sums = self.proof.placement.sums.iter().map(|&id| {
-            let Spec { dtype, shape } = self.proof.graph.spec(id);
+        let sums = self.placed.placement.sums.iter().map(|&id| {
+            let Spec { dtype, shape } = self.placed.graph.spec(id);
             zeros(shape.clone(), sum_dtype(*dtype))
         });
         sums.collect()
@@ -117,13 +118,13 @@ impl<'a> WholeTrace<'a> {
         } else {
             slice(whole, &[Index::Range { start: Some(start), end: Some(end), step: 1 }])?
         };
-        let part = slice_spec(self.proof.graph.spec(id), axis, parts.rows);
+        let part = slice_spec(self.placed.graph.spec(id), axis, parts.rows);
         reshape(range, &dims(&part.shape.with_inserted(0, parts.count)))
     }
 
     /// Runs the loop over these parts: updates the sums, and returns the rows that are needed later, with the row axis in front.
     fn run_parts(&self, parts: Parts, sums: &mut Vec<Tensor>) -> Result<Vec<Tensor>> {
-        let (proof, at) = (self.proof, self.location());
+        let (placed, at) = (self.placed, self.location());
         with_source_location(None, at, || {
             let slices = self.slices();
             let (body, captures) = self.trace_part(parts, &slices, sums)?;
@@ -136,7 +137,7 @@ impl<'a> WholeTrace<'a> {
             }
             inputs.extend(captures);
             let mut outputs = apply_at(&op, &mut inputs, at)?.into_vec();
-            let stacks = outputs.split_off(proof.placement.sums.len());
+            let stacks = outputs.split_off(placed.placement.sums.len());
             *sums = outputs;
             let join = |stack: Tensor| {
                 let shape = stack.shape().clone();
@@ -148,7 +149,7 @@ impl<'a> WholeTrace<'a> {
 
     /// What the loop reads a part of per step: values with their row axis, and the cut that they are, if they are not inputs.
     fn slices(&self) -> Vec<(ValueId, RowAxis, Option<usize>)> {
-        let placement = &self.proof.placement;
+        let placement = &self.placed.placement;
         let inputs = placement.row_inputs.iter().map(|&id| (id, RowAxis { axis: 0, per_row: 1 }, None));
         let cuts = placement.cuts.0.iter().enumerate().filter(|(_, cut)| cut.computed.is_none());
         inputs.chain(cuts.map(|(i, cut)| (cut.value, cut.axis, Some(i)))).collect()
@@ -161,46 +162,40 @@ impl<'a> WholeTrace<'a> {
         slices: &[(ValueId, RowAxis, Option<usize>)],
         sums: &[Tensor],
     ) -> Result<(Graph, Vec<Tensor>)> {
-        let proof = self.proof;
+        let placed = self.placed;
         let mut specs = vec![index_spec()];
         specs.extend(sums.iter().map(|sum| sum.spec().clone()));
-        specs.extend(slices.iter().map(|&(id, axis, _)| slice_spec(proof.graph.spec(id), axis, parts.rows)));
+        specs.extend(slices.iter().map(|&(id, axis, _)| slice_spec(placed.graph.spec(id), axis, parts.rows)));
         let (traced, ()) = trace_body(&specs, |inputs| {
             let first_row = match parts.first_row {
                 0 => mul(&inputs[0], parts.rows as i64)?,
                 first => Tensor::constant(first as i64, DType::I64)?,
             };
-            let mut part = PartTrace {
-                proof,
-                rows: parts.rows,
-                first_row,
-                before: &self.values,
-                values: vec![None; proof.graph.values.len()],
-                cuts: proof.placement.cuts.0.iter().map(|_| None).collect(),
-            };
+            let known = (&placed.graph, &placed.classes, &placed.placement.cuts);
+            let mut part = PartTrace::new(known, (parts.rows, placed.rows), Some(first_row), &self.values);
             let (states, rows) = inputs[1..].split_at(sums.len());
             for (&(id, axis, cut), rows) in slices.iter().zip(rows) {
                 let rows = Some(from_front(rows.clone(), axis)?);
                 match cut {
                     None => part.values[id.index()] = rows,
-                    Some(cut) => part.cuts[cut] = rows,
+                    Some(cut) => part.cut_values[cut] = rows,
                 }
             }
-            Ok((part.run(states)?, ()))
+            Ok((compute_part(placed, &mut part, states)?, ()))
         })?;
         Ok(with_constants(traced))
     }
 
     /// The line that the loop is attributed to: that of its first call.
     fn location(&self) -> Location {
-        let SplitProof { graph, placement, .. } = self.proof;
+        let PlacedGraph { graph, placement, .. } = self.placed;
         let first = (0..graph.nodes.len()).find(|&i| placement.in_body[i]);
         first.map_or_else(Location::caller, |i| graph.nodes[i].at)
     }
 
     /// The finished sums, and the rows of all parts.
     fn take_results(&mut self, sums: Vec<Tensor>, rows: Vec<Vec<Tensor>>) -> Result<()> {
-        let SplitProof { graph, placement, .. } = self.proof;
+        let PlacedGraph { graph, placement, .. } = self.placed;
         for (&id, sum) in placement.sums.iter().zip(sums) {
             self.values[id.index()] = Some(cast(sum, graph.spec(id).dtype)?);
         }
@@ -212,7 +207,7 @@ impl<'a> WholeTrace<'a> {
     }
 
     fn compute_after(&mut self) -> Result<()> {
-        let SplitProof { graph, placement, .. } = self.proof;
+        let PlacedGraph { graph, placement, .. } = self.placed;
         for (i, node) in graph.nodes.iter().enumerate() {
             if placement.after[i] && !placement.whole[i] {
                 self.call(node)?;

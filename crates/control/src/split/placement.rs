@@ -1,11 +1,18 @@
 //! What the loop over parts computes, and what it hands on.
 
-use super::classify::{Classes, NodeClass, ValueClass};
-use super::cut::Cuts;
-use super::refusal::MixedRows;
-use taut_core::graph::{Node, Origin, ValueId};
+use crate::parts::{Classes, Cuts, MixedRows, NodeClass, ValueClass};
+use taut_core::graph::{Node, ValueId};
 use taut_core::rows::{RowAxis, RowClass};
-use taut_core::{Graph, Spec};
+use taut_core::{DType, Graph, Spec};
+
+/// A graph whose batch can be computed in parts.
+pub(super) struct PlacedGraph {
+    pub(super) graph: Graph,
+    /// The number of rows of the batch.
+    pub(super) rows: usize,
+    pub(super) classes: Classes,
+    pub(super) placement: Placement,
+}
 
 /// When every node is computed, and which values leave the loop over parts.
 pub(super) struct Placement {
@@ -19,6 +26,8 @@ pub(super) struct Placement {
     pub(super) row_inputs: Vec<ValueId>,
     /// The sums over parts that are needed after them.
     pub(super) sums: Vec<ValueId>,
+    /// Nodes that add to a sum in place, each with the position of that sum.
+    pub(super) adds: Vec<(usize, usize)>,
     /// The values with rows that are needed after all parts.
     pub(super) stacks: Vec<(ValueId, RowAxis)>,
     /// The rows of values that are the same for all parts.
@@ -39,6 +48,7 @@ impl Placement {
             whole: classes.computed_whole(graph),
             row_inputs: Vec::new(),
             sums: Vec::new(),
+            adds: Vec::new(),
             stacks: Vec::new(),
             cuts: Cuts::default(),
         };
@@ -49,14 +59,9 @@ impl Placement {
             placement.place(graph, classes, &mut uses, i);
         }
         placement.hand_on(graph, classes, &uses)?;
-        for (i, node) in graph.nodes.iter().enumerate().filter(|&(i, _)| placement.in_body[i]) {
-            let NodeClass::Part(split) = &classes.nodes[i] else { continue };
-            for (&id, class) in node.inputs.iter().zip(&split.inputs) {
-                if let (ValueClass::SAME, RowClass::Rows(axis)) = (classes.class(id), class) {
-                    placement.cuts.add(graph, classes, rows, id, *axis);
-                }
-            }
-        }
+        let in_body = &placement.in_body;
+        placement.cuts.add_all(graph, classes, rows, |i| in_body[i]);
+        placement.check_joins(graph, classes)?;
         let has_checks = |i: usize| placement.in_body[i] && graph.nodes[i].op.effects().is_check();
         let is_empty = placement.sums.is_empty() && placement.stacks.is_empty();
         if is_empty && !(0..graph.nodes.len()).any(has_checks) {
@@ -90,6 +95,25 @@ impl Placement {
         }
     }
 
+    /// Refuses calls that need the rows of all parts and are more work than the parts: splitting the rest would gain little.
+    fn check_joins(&self, graph: &Graph, classes: &Classes) -> Result<(), MixedRows> {
+        let flops = |i: &usize| {
+            let Node { op, inputs, outputs, .. } = &graph.nodes[*i];
+            let inputs: Vec<&Spec> = inputs.iter().map(|&id| graph.spec(id)).collect();
+            let outputs: Vec<Spec> = outputs.iter().map(|&id| graph.spec(id).clone()).collect();
+            op.cost(&inputs, &outputs).flops
+        };
+        let in_parts = (0..graph.nodes.len()).filter(|&i| self.in_body[i]);
+        let work = in_parts.map(|i| flops(&i)).fold(0, u64::saturating_add);
+        let joins = |i: &usize| {
+            self.after[*i] && read_inputs(&graph.nodes[*i]).iter().any(|&id| classes.class(id).has_rows())
+        };
+        match (0..graph.nodes.len()).filter(joins).find(|i| flops(i) > work) {
+            Some(i) => Err(MixedRows::mixed(&graph.nodes[i], None)),
+            None => Ok(()),
+        }
+    }
+
     /// Collects the values that the loop reads and hands on.
     fn hand_on(&mut self, graph: &Graph, classes: &Classes, uses: &Uses) -> Result<(), MixedRows> {
         let with_rows = graph.inputs.iter().filter(|&&id| classes.class(id).has_rows());
@@ -97,7 +121,12 @@ impl Placement {
         for (i, node) in graph.nodes.iter().enumerate().filter(|&(i, _)| self.in_body[i] && !self.whole[i]) {
             for &id in node.outputs.iter().filter(|id| uses.after[id.index()]) {
                 match classes.class(id) {
-                    ValueClass::Part(RowClass::PartialSum) => self.sums.push(id),
+                    ValueClass::Part(RowClass::PartialSum) => {
+                        if adds_in_place(graph, classes, uses, i) {
+                            self.adds.push((i, self.sums.len()));
+                        }
+                        self.sums.push(id);
+                    }
                     ValueClass::Part(RowClass::Rows(axis)) => self.stacks.push((id, axis)),
                     ValueClass::Part(RowClass::PackedRows { .. }) => {
                         return Err(MixedRows::mixed(&graph.nodes[i], None));
@@ -108,6 +137,22 @@ impl Placement {
         }
         Ok(())
     }
+}
+
+/// Whether a node can add to a sum over parts, instead of adding to zero first.
+fn adds_in_place(graph: &Graph, classes: &Classes, uses: &Uses, i: usize) -> bool {
+    let (NodeClass::Part(split), [output]) = (&classes.nodes[i], &graph.nodes[i].outputs[..]) else {
+        return false;
+    };
+    let inputs = &graph.nodes[i].inputs;
+    let is_zero = classes.class(inputs[0]) == ValueClass::SAME && !inputs[1..].contains(&inputs[0]);
+    let dtype = graph.spec(*output).dtype;
+    split.adds_to_first && is_zero && !uses.by_parts[output.index()] && sum_dtype(dtype) == dtype
+}
+
+/// The dtype in which parts are summed: at least 32 bits.
+pub(super) fn sum_dtype(dtype: DType) -> DType {
+    if dtype.is_float() && dtype.size() < 4 { DType::F32 } else { dtype }
 }
 
 /// The inputs that determine a node's value: of a view, the first.
@@ -130,12 +175,4 @@ fn lowers_bytes(graph: &Graph, classes: &Classes, uses: &Uses, node: &Node) -> b
     let widens = sums.iter().any(|&id| is_narrow(graph.spec(id)))
         && !node.outputs.iter().any(|&id| is_narrow(graph.spec(id)));
     widens || bytes(&sums) > bytes(&node.outputs)
-}
-
-/// The node that computes a value.
-pub(super) fn producer(graph: &Graph, value: ValueId) -> Option<(usize, &Node)> {
-    match graph.values[value.index()].origin {
-        Origin::Node { node, .. } => Some((node, &graph.nodes[node])),
-        _ => None,
-    }
 }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::op::{Cost, Op, Spec, Specs};
 use crate::ops::sample::of;
 use crate::ops::{ArgValue, InvalidArgs, Param};
-use crate::rows::{RowCall, RowRule, RowSplit};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit};
 use crate::{DType, ErrorKind, Tensor, apply};
 use std::sync::Arc;
 use taut_kernels::random::{self as kernels, Key};
@@ -205,8 +205,8 @@ impl RowRule for Draw {
         call.positional(rows)
     }
 
-    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Draw { spec: outputs[0].clone(), ..self.clone() }))
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Draw { spec: part.outputs[0].clone(), ..self.clone() }))
     }
 }
 

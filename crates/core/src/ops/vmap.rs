@@ -91,6 +91,18 @@ impl VmapCall<'_> {
         merge_leading_axes(self.batched_input(input)?)
     }
 
+    /// An axis of the first input per example, and all inputs with the batch merged into it, and into the first axis of the others:
+    /// for ops that treat the slices along it independently.
+    #[track_caller]
+    pub fn merged_into_axis(&self, axis: isize) -> Result<(usize, Vec<Tensor>)> {
+        let axis = self.shape(0).axis(axis)?;
+        let mut inputs = vec![merge_batch_into_axis(self.batched_input(0)?, axis, 1)?];
+        for i in 1..self.inputs.len() {
+            inputs.push(self.merged_input(i)?);
+        }
+        Ok((axis, inputs))
+    }
+
     /// Splits the batch off the first axis of each output; the inverse of the merge in [`VmapCall::merged_input`].
     #[track_caller]
     pub fn split_outputs(&self, outputs: Outputs) -> Result<Option<Outputs>> {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::vmap::batched_size;
-use crate::rows::{RowCall, RowRule, RowSplit};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use std::fmt;
@@ -355,8 +355,8 @@ impl RowRule for Windowed {
         call.independent(&inputs, &[axis(&self.rule.output)])
     }
 
-    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
-        let shape = self.shape.as_ref().map(|_| outputs[0].shape.clone());
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        let shape = self.shape.as_ref().map(|_| part.outputs[0].shape.clone());
         Some(Arc::new(Windowed { shape, ..self.clone() }))
     }
 }

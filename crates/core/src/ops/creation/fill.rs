@@ -5,7 +5,7 @@ use crate::op::{Form, Op, Spec, Specs};
 use crate::ops::elementwise::check_fits;
 use crate::ops::sample::dtypes;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowClass, RowRule, RowSplit};
+use crate::rows::{RowCall, RowClass, RowPart, RowRule, RowSplit};
 use crate::{DType, Scalar, Shape, Tensor, apply};
 use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, elementwise};
@@ -49,8 +49,8 @@ impl RowRule for Full {
         call.with_outputs([RowClass::Rows(call.wanted?)])
     }
 
-    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(Full { spec: outputs[0].clone(), value: self.value }))
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Full { spec: part.outputs[0].clone(), value: self.value }))
     }
 }
 

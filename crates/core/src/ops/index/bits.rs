@@ -7,7 +7,7 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{PadMode, pad, reshape_to, slice};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowAxis, RowCall, RowClass, RowRule, RowSplit};
+use crate::rows::{RowAxis, RowCall, RowClass, RowPart, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, s};
 use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, bits as kernels};
@@ -48,8 +48,8 @@ impl Op for PackBits {
 
 impl RowRule for PackBits {
     fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
-        let (outer, _) = call.classes[0].axis()?.extents(call.inputs[0]);
-        call.with_outputs([RowClass::PackedRows { outer }])
+        let (outer, per_row) = call.classes[0].axis()?.extents(call.inputs[0]);
+        call.with_outputs([RowClass::PackedRows { outer, per_row }])
     }
 }
 
@@ -106,8 +106,8 @@ impl RowRule for UnpackBits {
         call.with_outputs([RowClass::Rows(rows)])
     }
 
-    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(UnpackBits { shape: outputs[0].shape.clone() }))
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(UnpackBits { shape: part.outputs[0].shape.clone() }))
     }
 }
 
@@ -217,11 +217,12 @@ fn masks(call: &VmapCall<'_>, input: usize, shape: &Shape) -> Result<Tensor> {
 
 /// The row axis of a mask of this shape whose packed bits are an input.
 fn packed_rows(call: &RowCall<'_>, bits: usize, shape: &Shape) -> Option<RowAxis> {
-    let RowClass::PackedRows { outer } = call.classes[bits] else { return None };
-    let before = |axis: usize| shape[..axis].iter().product::<usize>();
-    let holds_rows = |axis: &usize| shape[*axis] > 1 && shape[*axis].is_multiple_of(call.rows);
-    let axis = (0..shape.rank()).find(|axis| before(*axis) == outer && holds_rows(axis))?;
-    Some(RowAxis { axis, per_row: shape[axis] / call.rows })
+    let RowClass::PackedRows { outer, per_row } = call.classes[bits] else { return None };
+    // The shape may have other elements than those that were packed, as long as their bits take as many bytes.
+    let mask = Spec::new(DType::Bool, shape.clone());
+    let axes = (0..shape.rank()).filter(|&axis| shape[axis] > 1 && shape[axis].is_multiple_of(call.rows));
+    let mut axes = axes.map(|axis| RowAxis { axis, per_row: shape[axis] / call.rows });
+    axes.find(|axis| axis.extents(&mask) == (outer, per_row))
 }
 
 fn check(bits: &Spec, shape: &Shape) -> Result<()> {

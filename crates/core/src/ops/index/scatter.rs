@@ -157,7 +157,7 @@ impl RowRule for TensorScatter {
         if rows.axis + 1 >= call.inputs[1].shape.rank() {
             return None;
         }
-        let mut split = call.linear()?;
+        let mut split = RowSplit { adds_to_first: call.zeros[0], ..call.linear()? };
         for input in [1, 2] {
             split.inputs[input] = call.rows_of(input, rows)?;
         }

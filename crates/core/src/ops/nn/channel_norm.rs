@@ -1,6 +1,6 @@
 //! Normalization by channel: group norm, batch norm and moments.
 
-use super::layer_norm::{NormGradient, check_epsilon, check_parameter, norm_saves};
+use super::layer_norm::{NormGradient, check_epsilon, check_parameter, float_dtype, norm_cost, norm_saves};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, mul, sub};
@@ -20,31 +20,6 @@ use crate::{
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
-
-fn float_dtype(spec: &Spec) -> Result<DType> {
-    let dtype = spec.dtype;
-    if dtype.is_float() {
-        Ok(dtype)
-    } else {
-        Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"))
-    }
-}
-
-/// The channel axis, and data and parameters with the batch merged into the channels, which are normalized independently.
-#[track_caller]
-fn merge_batch_into_channels(call: &VmapCall<'_>, axis: isize) -> Result<(usize, Vec<Tensor>)> {
-    let axis = call.shape(0).axis(axis)?;
-    let mut inputs = vec![merge_batch_into_axis(call.batched_input(0)?, axis, 1)?];
-    for i in 1..call.inputs.len() {
-        inputs.push(call.merged_input(i)?);
-    }
-    Ok((axis, inputs))
-}
-
-fn norm_cost(inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-    let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
-    Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: bytes as u64 }
-}
 
 /// Inputs: `x`, then scale and offset if given. Outputs: the result, and per example and group the mean and the reciprocal
 /// standard deviation, saved for backward.
@@ -122,7 +97,7 @@ impl Op for GroupNorm {
                 .chain(call.inputs[1..].iter().cloned());
             return call.split_outputs(apply_many(self, inputs.collect())?);
         }
-        let (axis, inputs) = merge_batch_into_channels(call, self.axis)?;
+        let (axis, inputs) = call.merged_into_axis(self.axis)?;
         let op =
             GroupNorm { groups: batched_size(self.groups, call.size)?, axis: axis as isize, ..self.clone() };
         let outputs = apply_many(&op, inputs)?.into_iter().zip([axis, 1, 1]);
@@ -220,7 +195,7 @@ impl Op for Normalize {
         if !call.mapped[1..].contains(&true) {
             return call.apply_as_is(&Normalize { axis: call.axis(self.axis)?, ..self.clone() });
         }
-        let (axis, inputs) = merge_batch_into_channels(call, self.axis)?;
+        let (axis, inputs) = call.merged_into_axis(self.axis)?;
         let op = Normalize { axis: axis as isize, ..self.clone() };
         single_output(split_batch_from_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size))
     }

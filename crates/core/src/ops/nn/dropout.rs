@@ -8,7 +8,7 @@ use crate::ops::random::stateless_bernoulli;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowRule, RowSplit};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Scalar, Set, Tensor, VjpCall, apply};
 use std::sync::Arc;
 use taut_kernels::elementwise::{self, Binary};
@@ -96,7 +96,7 @@ impl RowRule for Dropout {
         Some(split)
     }
 
-    fn resized(&self, _outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+    fn resized(&self, _part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
         Some(Arc::new(self.clone()))
     }
 }

@@ -34,10 +34,7 @@ impl Op for RowNorm {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let Spec { dtype, shape } = inputs[0];
-        if !dtype.is_float() {
-            return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
-        }
+        let (dtype, shape) = (float_dtype(inputs[0])?, &inputs[0].shape);
         if self.axes == 0 || self.axes > shape.rank() {
             let message =
                 format!("axes, the number of last axes, must be in [1, {}], got {}", shape.rank(), self.axes);
@@ -46,9 +43,9 @@ impl Op for RowNorm {
         check_epsilon(self.epsilon)?;
         let (lead, row) = shape.split_at(shape.rank() - self.axes);
         for parameter in &inputs[1..] {
-            check_parameter(parameter, *dtype, row)?;
+            check_parameter(parameter, dtype, row)?;
         }
-        let statistics = Spec::new(statistics_dtype(*dtype), lead);
+        let statistics = Spec::new(statistics_dtype(dtype), lead);
         let mut outputs = Specs::from(inputs[0].clone());
         outputs.extend(vec![statistics; if self.centred { 2 } else { 1 }]);
         Ok(outputs)
@@ -111,8 +108,7 @@ impl Op for RowNorm {
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
-        Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: bytes as u64 }
+        norm_cost(inputs, outputs)
     }
 
     fn rows(&self) -> Option<&dyn RowRule> {
@@ -149,6 +145,19 @@ impl Differentiable for RowNorm {
         };
         norm.vjp(call)
     }
+}
+
+/// The dtype of a float; other dtypes are not normalized.
+pub(super) fn float_dtype(spec: &Spec) -> Result<DType> {
+    let dtype = spec.dtype;
+    if dtype.is_float() {
+        return Ok(dtype);
+    }
+    Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"))
+}
+
+pub(super) fn norm_cost(inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+    Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: Cost::traffic(inputs, outputs) }
 }
 
 /// The values saved for the gradient of a norm whose statistics are these outputs.

@@ -7,7 +7,7 @@ use crate::ops::draw::{
 };
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowRule, RowSplit};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit};
 use crate::{DType, Shape, Tensor, apply};
 use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, random};
@@ -62,7 +62,7 @@ impl RowRule for BernoulliEach {
         call.positional(rows)
     }
 
-    fn resized(&self, _outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+    fn resized(&self, _part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
         Some(Arc::new(self.clone()))
     }
 }

@@ -5,7 +5,7 @@ use crate::op::{Op, Spec, Specs};
 use crate::ops::draw::{KEY, check_key, check_position, invalid_keys, key, read_key, read_position};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowRule, RowSplit};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit};
 use crate::{DType, Tensor, apply};
 use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, random};
@@ -67,7 +67,7 @@ impl RowRule for Categorical {
         call.positional(rows)
     }
 
-    fn resized(&self, _outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+    fn resized(&self, _part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
         Some(Arc::new(self.clone()))
     }
 }

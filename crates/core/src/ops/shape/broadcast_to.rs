@@ -7,7 +7,7 @@ use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowRule, RowSplit, view_rows};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit, view_rows};
 use crate::{DType, Layout, Outputs, Shape, Tensor, apply};
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ impl RowRule for BroadcastTo {
         view_rows(self, call)
     }
 
-    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
-        Some(Arc::new(BroadcastTo { shape: outputs[0].shape.clone() }))
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(BroadcastTo { shape: part.outputs[0].shape.clone() }))
     }
 }
 

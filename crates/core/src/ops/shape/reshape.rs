@@ -5,7 +5,7 @@ use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowRule, RowSplit, view_rows};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit, view_rows};
 use crate::{DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 use std::sync::Arc;
 
@@ -36,6 +36,11 @@ impl Reshape {
         };
         Ok(self.shape.iter().map(|&dim| if dim == -1 { missing } else { dim as usize }).collect())
     }
+}
+
+/// The op that reshapes to this shape.
+pub(crate) fn reshape_op(shape: &Shape) -> Arc<dyn Op> {
+    Arc::new(Reshape { shape: shape.iter().map(|&dim| dim as isize).collect() })
 }
 
 impl Op for Reshape {
@@ -74,9 +79,8 @@ impl RowRule for Reshape {
         view_rows(self, call)
     }
 
-    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
-        let shape = outputs[0].shape.iter().map(|&dim| dim as isize).collect();
-        Some(Arc::new(Reshape { shape }))
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        Some(reshape_op(&part.outputs[0].shape))
     }
 }
 

@@ -4,9 +4,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::shape::reshape::reshape_gradient;
+use crate::ops::shape::reshape::{reshape_gradient, reshape_op};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit, view_rows};
 use crate::{Axes, DType, Layout, Outputs, Shape, Tensor, apply, normalize_axis};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 struct ExpandDims {
@@ -117,8 +119,24 @@ impl Op for Squeeze {
         call.apply_as_is(&Squeeze { axes: Some(axes.collect()) })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         self.axes.as_ref().map_or_else(String::new, |axes| format!("axis={axes:?}"))
+    }
+}
+
+impl RowRule for Squeeze {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        // By strides, as every view.
+        view_rows(self, call)
+    }
+
+    fn resized(&self, part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        // A part may have one row, and without axes this op would remove it.
+        Some(reshape_op(&part.outputs[0].shape))
     }
 }
 

@@ -7,8 +7,8 @@ use crate::specs::{index_spec, stacked_spec};
 use std::ops::Range;
 use std::sync::Arc;
 use taut_core::{
-    Cost, DType, Differentiable, Error, Gradients, Graph, Kernel, Op, Result, Saves, Set, Spec, Specs, Subgraphs,
-    VjpCall,
+    Cost, DType, Differentiable, Error, Gradients, Graph, Kernel, Op, Result, Saves, Set, Spec, Specs,
+    Subgraphs, VjpCall,
 };
 use taut_kernels::{Arg, ViewMut};
 
@@ -73,8 +73,11 @@ impl Op for CheckpointedBackward {
         let steps = self.forward.steps.limit();
         let (advance, reverse) = (self.advance.graph().cost(), self.reverse.graph().cost());
         // Of an unlimited number of steps, the cost of one.
-        let (steps, repeated) =
-            if steps == usize::MAX { (1, 1) } else { (steps as u64, recomputed_steps(steps, self.checkpoints)) };
+        let (steps, repeated) = if steps == usize::MAX {
+            (1, 1)
+        } else {
+            (steps as u64, recomputed_steps(steps, self.checkpoints))
+        };
         let sum = |advance: u64, reverse: u64| {
             reverse.saturating_mul(steps).saturating_add(advance.saturating_mul(repeated))
         };

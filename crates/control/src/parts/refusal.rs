@@ -30,12 +30,12 @@ pub enum MixedRows {
 }
 
 impl MixedRows {
-    pub(super) fn mixed(mixer: &Node, needed_by: Option<&Node>) -> MixedRows {
+    pub(crate) fn mixed(mixer: &Node, needed_by: Option<&Node>) -> MixedRows {
         let needed_by = needed_by.map(|node| (node.op.name(), node.at));
         MixedRows::Mixed { op: mixer.op.name(), at: mixer.at, needed_by }
     }
 
-    pub(super) fn side_effect(node: &Node) -> MixedRows {
+    pub(crate) fn side_effect(node: &Node) -> MixedRows {
         MixedRows::SideEffect { op: node.op.name(), at: node.at }
     }
 

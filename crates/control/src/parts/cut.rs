@@ -1,32 +1,50 @@
 //! Rows of values that are the same for all parts: a constant of the batch's size, say, that meets rows.
 
-use super::classify::{Classes, NodeClass};
-use super::placement::producer;
+use super::classify::{Classes, NodeClass, ValueClass};
+use super::part_op::{part_op, producer};
 use smallvec::SmallVec;
-use taut_core::graph::{Node, ValueId};
-use taut_core::rows::{RowAxis, RowClass, RowSplit, op_for_rows};
-use taut_core::{Graph, Spec};
+use taut_core::Graph;
+use taut_core::graph::ValueId;
+use taut_core::rows::{RowAxis, RowClass, RowSplit};
 
 /// The rows of one value.
-pub(super) struct Cut {
-    pub(super) value: ValueId,
-    pub(super) axis: RowAxis,
+pub(crate) struct Cut {
+    pub(crate) value: ValueId,
+    pub(crate) axis: RowAxis,
     /// How a part computes its rows; `None` if they are a slice of the whole value.
-    pub(super) computed: Option<(usize, RowSplit)>,
+    pub(crate) computed: Option<(usize, RowSplit)>,
 }
 
 /// The rows that parts need, each once. What a cut needs comes before it.
 #[derive(Default)]
-pub(super) struct Cuts(pub(super) Vec<Cut>);
+pub(crate) struct Cuts(pub(crate) Vec<Cut>);
 
 impl Cuts {
-    pub(super) fn position(&self, value: ValueId, axis: RowAxis) -> Option<usize> {
+    pub(crate) fn position(&self, value: ValueId, axis: RowAxis) -> Option<usize> {
         self.0.iter().position(|cut| (cut.value, cut.axis) == (value, axis))
+    }
+
+    /// Adds the rows of all values that these nodes need rows of.
+    pub(crate) fn add_all(
+        &mut self,
+        graph: &Graph,
+        classes: &Classes,
+        rows: usize,
+        in_parts: impl Fn(usize) -> bool,
+    ) {
+        for (i, node) in graph.nodes.iter().enumerate().filter(|&(i, _)| in_parts(i)) {
+            let NodeClass::Part(split) = &classes.nodes[i] else { continue };
+            for (&id, class) in node.inputs.iter().zip(&split.inputs) {
+                if let (ValueClass::SAME, RowClass::Rows(axis)) = (classes.class(id), class) {
+                    self.add(graph, classes, rows, id, *axis);
+                }
+            }
+        }
     }
 
     /// Adds the rows of a value. They are computed by parts where an op can compute a part alone: what is broadcast, filled or
     /// drawn is never stored for the whole batch.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         graph: &Graph,
         classes: &Classes,
@@ -64,34 +82,6 @@ fn computed_by_parts(
     }
     let same: SmallVec<[RowClass; 3]> = SmallVec::from_elem(RowClass::Same, node.inputs.len());
     let split = classes.split_with(graph, node, &same, rows, Some(axis))?;
-    let fits = split.outputs[0] == RowClass::Rows(axis) && part_op(graph, node, &split, 1).is_some();
+    let fits = split.outputs[0] == RowClass::Rows(axis) && part_op(graph, node, &split, (1, rows)).is_some();
     fits.then_some((i, split))
-}
-
-/// The op that computes a part of so many rows.
-pub(super) fn part_op(
-    graph: &Graph,
-    node: &Node,
-    split: &RowSplit,
-    rows: usize,
-) -> Option<std::sync::Arc<dyn taut_core::Op>> {
-    let part = |id: ValueId, class: RowClass| match class {
-        RowClass::Rows(axis) => axis.resize(graph.spec(id), rows),
-        _ => graph.spec(id).clone(),
-    };
-    let is_packed = |class: &RowClass| matches!(class, RowClass::PackedRows { .. });
-    if split.outputs.iter().any(is_packed) {
-        return Some(node.op.clone());
-    }
-    let outputs: Vec<Spec> =
-        node.outputs.iter().zip(&split.outputs).map(|(&id, &class)| part(id, class)).collect();
-    if split.inputs.iter().any(is_packed) {
-        // The bits of a part fit the op that has the part's shape.
-        let resized = node.op.rows().and_then(|rule| rule.resized(&outputs));
-        return Some(resized.unwrap_or_else(|| node.op.clone()));
-    }
-    let mut inputs: Vec<Spec> =
-        node.inputs.iter().zip(&split.inputs).map(|(&id, &class)| part(id, class)).collect();
-    inputs.extend(split.positions.map(|_| crate::specs::index_spec()));
-    op_for_rows(&node.op, split, &inputs.iter().collect::<Vec<_>>(), &outputs)
 }

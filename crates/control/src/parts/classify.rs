@@ -8,7 +8,7 @@ use taut_core::{Form, Graph, Kernel, Spec};
 
 /// How a value depends on rows, and when it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ValueClass {
+pub(crate) enum ValueClass {
     /// It has a value for each part; the same for all of them, if that is its class.
     Part(RowClass),
     /// It is known after all parts.
@@ -16,21 +16,21 @@ pub(super) enum ValueClass {
 }
 
 impl ValueClass {
-    pub(super) const SAME: ValueClass = ValueClass::Part(RowClass::Same);
+    pub(crate) const SAME: ValueClass = ValueClass::Part(RowClass::Same);
 
     /// Whether parts have ranges of it, or bits of ranges.
-    pub(super) fn has_rows(self) -> bool {
+    pub(crate) fn has_rows(self) -> bool {
         matches!(self, ValueClass::Part(RowClass::Rows(_) | RowClass::PackedRows { .. }))
     }
 
-    pub(super) fn is_partial_sum(self) -> bool {
+    pub(crate) fn is_partial_sum(self) -> bool {
         self == ValueClass::Part(RowClass::PartialSum)
     }
 }
 
 /// When a node is computed.
 #[derive(Clone, Debug)]
-pub(super) enum NodeClass {
+pub(crate) enum NodeClass {
     /// Nothing needs it.
     Unused,
     /// Once, before all parts.
@@ -42,9 +42,9 @@ pub(super) enum NodeClass {
 }
 
 /// The classes of a graph's values and nodes.
-pub(super) struct Classes {
-    pub(super) values: Vec<ValueClass>,
-    pub(super) nodes: Vec<NodeClass>,
+pub(crate) struct Classes {
+    pub(crate) values: Vec<ValueClass>,
+    pub(crate) nodes: Vec<NodeClass>,
     /// Per value, whether all of its elements are known to be zero.
     zeros: Vec<bool>,
     /// Per value, the node at which its rows were summed or mixed.
@@ -66,8 +66,8 @@ enum Conflict {
     Refused(MixedRows),
 }
 
-/// The classes of all values of a graph with these row inputs.
-pub(super) fn classify(graph: &Graph, inputs: &[usize], rows: usize) -> Result<Classes, MixedRows> {
+/// The classes of all values of a graph with inputs of these classes.
+pub(crate) fn classify(graph: &Graph, inputs: &[RowClass], rows: usize) -> Result<Classes, MixedRows> {
     let mut whole = vec![false; graph.nodes.len()];
     loop {
         let mut classes = Classes::new(graph, inputs, whole);
@@ -84,8 +84,27 @@ pub(super) fn classify(graph: &Graph, inputs: &[usize], rows: usize) -> Result<C
     }
 }
 
+/// The classes of all values of a body that computes a part with every run; `None` if a value needs more than one part, or if
+/// numbers depend on the position of a row. `zeros` marks inputs that are zero.
+pub(crate) fn classify_body(
+    graph: &Graph,
+    inputs: &[RowClass],
+    zeros: &[bool],
+    rows: usize,
+) -> Option<Classes> {
+    let mut classes = Classes::new(graph, inputs, vec![false; graph.nodes.len()]);
+    graph.inputs.iter().zip(zeros).for_each(|(id, &zero)| classes.zeros[id.index()] = zero);
+    classes.classify_nodes(graph, rows).ok()?;
+    let is_local = |node: &NodeClass| match node {
+        NodeClass::Unused | NodeClass::Before => true,
+        NodeClass::Part(split) => split.positions.is_none(),
+        NodeClass::After => false,
+    };
+    classes.nodes.iter().all(is_local).then_some(classes)
+}
+
 impl Classes {
-    fn new(graph: &Graph, inputs: &[usize], whole: Vec<bool>) -> Classes {
+    fn new(graph: &Graph, inputs: &[RowClass], whole: Vec<bool>) -> Classes {
         let mut classes = Classes {
             values: vec![ValueClass::SAME; graph.values.len()],
             nodes: vec![NodeClass::Unused; graph.nodes.len()],
@@ -94,19 +113,18 @@ impl Classes {
             whole,
             has_late_effects: false,
         };
-        for &input in inputs {
-            let rows = RowClass::Rows(RowAxis { axis: 0, per_row: 1 });
-            classes.values[graph.inputs[input].index()] = ValueClass::Part(rows);
+        for (id, &class) in graph.inputs.iter().zip(inputs) {
+            classes.values[id.index()] = ValueClass::Part(class);
         }
         classes
     }
 
     /// Whether a node that depends on rows is computed once on the whole batch.
-    pub(super) fn is_whole(&self, node: usize) -> bool {
+    pub(crate) fn is_whole(&self, node: usize) -> bool {
         self.whole[node]
     }
 
-    pub(super) fn class(&self, value: ValueId) -> ValueClass {
+    pub(crate) fn class(&self, value: ValueId) -> ValueClass {
         self.values[value.index()]
     }
 
@@ -191,7 +209,7 @@ impl Classes {
     }
 
     /// How a node computes a part, given the classes of its inputs, or the rows that are wanted of its output.
-    pub(super) fn split_with(
+    pub(crate) fn split_with(
         &self,
         graph: &Graph,
         node: &Node,
@@ -273,7 +291,7 @@ impl Classes {
     }
 
     /// Per node, whether it is computed on the whole batch before the parts, for a sum that rows depend on.
-    pub(super) fn computed_whole(&self, graph: &Graph) -> Vec<bool> {
+    pub(crate) fn computed_whole(&self, graph: &Graph) -> Vec<bool> {
         let mut whole = self.whole.clone();
         for (i, node) in graph.nodes.iter().enumerate().rev() {
             if !whole[i] {
