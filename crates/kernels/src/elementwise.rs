@@ -21,6 +21,7 @@ pub use crate::strided::{copy, fill};
 
 use crate::dtype::{Bool, DType, Element};
 use crate::multiversion;
+use crate::simd::Level;
 use crate::strided::{TILE, for_tiles};
 use crate::view::{Arg, View, ViewMut};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -111,6 +112,7 @@ pub fn binary(code: Binary, a: Arg<'_>, b: Arg<'_>, out: ViewMut<'_>) {
 }
 
 multiversion! {
+    up_to(Level::Avx2)
     fn select_all[T: Element](condition: &[Bool], a: &[T], b: &[T], out: &mut [T]) {
         let n = out.len();
         let (condition, a, b) = (&condition[..n], &a[..n], &b[..n]);

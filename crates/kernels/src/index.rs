@@ -78,7 +78,8 @@ impl<'a> Indices<'a> {
     }
 
     /// Reads indices number `start..start + out.len()`, displaced by `shift` elements.
-    #[inline]
+    // Not inlined: eight loops, for a tile of indices at a time.
+    #[inline(never)]
     fn read_shifted(&self, shift: isize, start: usize, out: &mut [i64]) {
         dispatch!(self.view.dtype(), T in integers => {
             let data = self.view.data::<T>();

@@ -138,9 +138,3 @@ macro_rules! real {
 }
 real!(f32, single);
 real!(f64, double);
-
-/// A function of `f64` in any precision, by conversion.
-#[inline(always)]
-pub(crate) fn through_double<T: Real>(f: impl Fn(f64) -> f64, x: T) -> T {
-    T::from_f64(f(x.to_f64()))
-}

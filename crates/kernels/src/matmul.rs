@@ -58,10 +58,10 @@ mod sealed {
         u16, 0 => integer::gemm::<u16, 32>;
         u32, 0 => integer::gemm::<u32, 16>;
         u64, 0 => integer::gemm::<u64, 8>;
-        i8, 0 => integer::gemm::<i8, 64>;
-        i16, 0 => integer::gemm::<i16, 32>;
-        i32, 0 => integer::gemm::<i32, 16>;
-        i64, 0 => integer::gemm::<i64, 8>;
+        i8, 0 => integer::signed_gemm::<i8, u8, 64>;
+        i16, 0 => integer::signed_gemm::<i16, u16, 32>;
+        i32, 0 => integer::signed_gemm::<i32, u32, 16>;
+        i64, 0 => integer::signed_gemm::<i64, u64, 8>;
     }
 }
 

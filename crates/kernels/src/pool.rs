@@ -29,6 +29,11 @@ use std::thread::{self, Thread};
 /// If `work` panicked: chunks that have not started are skipped, and the first panic is resumed in the caller.
 #[inline]
 pub fn for_each(len: usize, chunk: usize, work: impl Fn(Range<usize>) + Sync) {
+    share(len, chunk, &work);
+}
+
+/// [`for_each`] of any closure, so that each closure is compiled once and not for each way to run it.
+fn share(len: usize, chunk: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
     let chunk = chunk.max(1);
     if len <= chunk {
         if len > 0 {

@@ -197,40 +197,40 @@ impl<'a> Input<'a> {
 
 fn run_code(code: Reduce, x: Input<'_>, plan: &Plan<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) {
     let all = plan.count as i64;
+    let empty = plan.count == 0 && plan.outputs > 0;
     match (code, x.dtype()) {
-        (Reduce::Sum | Reduce::CountNonzero, DType::Bool) | (Reduce::CountNonzero, _) => {
-            count(x, plan, out, scratch, |n| n);
+        (Reduce::Max, _) if empty => panic!("the maximum of no elements"),
+        (Reduce::Min, _) if empty => panic!("the minimum of no elements"),
+        (Reduce::Sum | Reduce::Prod, DType::Bool) | (Reduce::CountNonzero, _) => {
+            let product = code == Reduce::Prod;
+            count(x, plan, out, scratch, |n| if product { (n == all) as i64 } else { n });
         }
-        (Reduce::Prod, DType::Bool) => count(x, plan, out, scratch, |n| (n == all) as i64),
-        (Reduce::Any, _) => count(x, plan, out, scratch, |n| Bool::from(n > 0)),
-        (Reduce::All, _) => count(x, plan, out, scratch, |n| Bool::from(n == all)),
-        (Reduce::Sum, dtype) => dispatch!(dtype, T in numbers => {
+        (Reduce::Any | Reduce::All, _) | (Reduce::Max | Reduce::Min, DType::Bool) => {
+            let least = if matches!(code, Reduce::Any | Reduce::Max) { 1 } else { all };
+            count(x, plan, out, scratch, |n| Bool::from(n >= least));
+        }
+        (Reduce::Sum, dtype) if dtype.is_integer() => dispatch!(dtype, T in integers => {
             const L: usize = lanes::<<T as Number>::Leaf>();
             once(Sum::<T>::NEW, Lanes::<L>, (), T::finish, x, plan, out, scratch);
         }),
-        (Reduce::Mean, dtype) => dispatch!(dtype, T in floats => {
+        (Reduce::Sum | Reduce::Mean, dtype) => dispatch!(dtype, T in floats => {
             const L: usize = lanes::<<T as Number>::Leaf>();
-            let finish = |sum| T::finish(T::mean(sum, plan.count));
+            let mean = code == Reduce::Mean;
+            let finish = |sum| T::finish(if mean { T::mean(sum, plan.count) } else { sum });
             once(Sum::<T>::NEW, Lanes::<L>, (), finish, x, plan, out, scratch);
         }),
         (Reduce::Prod, dtype) => dispatch!(dtype, T in numbers => {
             const L: usize = lanes::<<T as Number>::Total>();
             once(Product::<T>::NEW, Lanes::<L>, (), T::finish, x, plan, out, scratch);
         }),
-        (Reduce::Max, dtype) => {
-            assert!(plan.count > 0 || plan.outputs == 0, "the maximum of no elements");
-            dispatch!(dtype, T in all => {
-                const L: usize = lanes::<<T as Ordered>::Value>();
-                once(Largest::<T>::NEW, Lanes::<L>, (), T::restore, x, plan, out, scratch);
-            });
-        }
-        (Reduce::Min, dtype) => {
-            assert!(plan.count > 0 || plan.outputs == 0, "the minimum of no elements");
-            dispatch!(dtype, T in all => {
-                const L: usize = lanes::<<T as Ordered>::Value>();
-                once(Smallest::<T>::NEW, Lanes::<L>, (), T::restore, x, plan, out, scratch);
-            });
-        }
+        (Reduce::Max, dtype) => dispatch!(dtype, T in numbers => {
+            const L: usize = lanes::<<T as Ordered>::Value>();
+            once(Largest::<T>::NEW, Lanes::<L>, (), T::restore, x, plan, out, scratch);
+        }),
+        (Reduce::Min, dtype) => dispatch!(dtype, T in numbers => {
+            const L: usize = lanes::<<T as Ordered>::Value>();
+            once(Smallest::<T>::NEW, Lanes::<L>, (), T::restore, x, plan, out, scratch);
+        }),
         (Reduce::SumSquares, dtype) => dispatch!(dtype, T in floats => {
             const L: usize = lanes::<<T as Number>::Total>();
             once(Squares::<T>::NEW, Lanes::<L>, (), T::finish, x, plan, out, scratch);

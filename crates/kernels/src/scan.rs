@@ -6,8 +6,9 @@
 use crate::dtype::{DType, Element};
 use crate::reduce::fold::{Float, Number, Ordered, Value, larger, smaller};
 use crate::reduce::plan::{Dim, MAX_DIMS, arrange, offsets, runs};
-use crate::reduce::shared::Shared;
+use crate::reduce::shared::{PerOutput, Shared};
 use crate::reduce::total;
+use crate::simd::Level;
 use crate::view::{View, ViewMut};
 use crate::{dispatch, multiversion, pool};
 use std::marker::PhantomData;
@@ -158,9 +159,8 @@ impl Exponentials {
 
 /// Lines are shared between threads from this many elements on.
 const PARALLEL: usize = 32 * 1024;
-/// How many neighbouring lines run side by side, and the small version of it, which takes less time to set up.
+/// How many neighbouring lines run side by side.
 const WIDE: usize = 256;
-const NARROW: usize = 16;
 
 /// The dimensions before and after the scanned one, and that one.
 struct Walk<'a> {
@@ -203,10 +203,8 @@ impl<'a> Walk<'a> {
         }
         if self.line.out == 1 {
             self.run_rows::<R>(data, out);
-        } else if self.line.out as usize <= NARROW {
-            self.run_columns::<R, NARROW>(data, out);
         } else {
-            self.run_columns::<R, WIDE>(data, out);
+            self.run_columns::<R>(data, out);
         }
     }
 
@@ -216,19 +214,12 @@ impl<'a> Walk<'a> {
         let work = |at: usize, part: &mut [R::Out]| {
             for (i, line) in part.chunks_exact_mut(n).enumerate() {
                 let first = self.base.wrapping_add_signed(offsets(self.before, at / n + i).0);
-                if stride == 1 {
-                    self.run_line::<R>(data[first..first + n].iter().copied(), line);
-                } else {
-                    let element = |k: usize| data[first.wrapping_add_signed(k as isize * stride)];
-                    self.run_line::<R>((0..n).map(element), line);
-                }
+                let element = |k: usize| data[first.wrapping_add_signed(k as isize * stride)];
+                self.run_line::<R>((0..n).map(element), line);
             }
         };
-        if out.len() < PARALLEL {
-            work(0, out);
-        } else {
-            pool::for_each_mut(out, (PARALLEL / 2).div_ceil(n) * n, work);
-        }
+        let chunk = if out.len() < PARALLEL { out.len() } else { (PARALLEL / 2).div_ceil(n) * n };
+        pool::for_each_mut(out, chunk, work);
     }
 
     fn run_line<R: Running>(
@@ -243,26 +234,27 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Neighbours in the output belong to different lines: up to `W` of them run side by side.
-    fn run_columns<R: Running, const W: usize>(&self, data: &[R::In], out: &mut [R::Out]) {
+    /// Neighbours in the output belong to different lines: up to [`WIDE`] of them run side by side.
+    fn run_columns<R: Running>(&self, data: &[R::In], out: &mut [R::Out]) {
         let Dim { n, x: stride, out: inner } = self.line;
         let inner = inner as usize;
-        let tiles = inner.div_ceil(W);
+        let tiles = inner.div_ceil(WIDE);
         let len = out.len();
         let shared = Shared::new(out);
         let work = |tile: usize| {
-            let (outer, start) = (tile / tiles, tile % tiles * W);
-            let width = W.min(inner - start);
+            let (outer, start) = (tile / tiles, tile % tiles * WIDE);
+            let width = WIDE.min(inner - start);
             let first = self.base.wrapping_add_signed(offsets(self.before, outer).0);
-            let mut accs = [if self.exclusive { R::EMPTY } else { R::START }; W];
-            let mut room = [<R::In as bytemuck::Zeroable>::zeroed(); W];
+            let (mut accs, mut room) = (PerOutput::new(), PerOutput::new());
+            let accs = accs.filled(width, if self.exclusive { R::EMPTY } else { R::START });
+            let room = room.filled(width, <R::In as bytemuck::Zeroable>::zeroed());
             for i in 0..n {
                 let k = if self.reverse { n - 1 - i } else { i };
                 // SAFETY: a tile is the only one with its columns of its `outer`, and visits each row once.
                 let row = unsafe { shared.slice((outer * n + k) * inner + start, width) };
                 let first = first.wrapping_add_signed(k as isize * stride);
                 let mut done = 0;
-                runs(self.after, start, width, |offset, step, len| {
+                runs(self.after, start, width, &mut |offset, step, len| {
                     let first = first.wrapping_add_signed(offset);
                     let x = if step == 1 {
                         &data[first..first + len]
@@ -279,12 +271,8 @@ impl<'a> Walk<'a> {
             }
         };
         let all = self.lines / inner * tiles;
-        if len < PARALLEL {
-            (0..all).for_each(work);
-        } else {
-            let batch = (PARALLEL / 2 / (n * W.min(inner))).max(1);
-            pool::for_each(all, batch, |tiles| tiles.for_each(work));
-        }
+        let batch = if len < PARALLEL { all } else { (PARALLEL / 2 / (n * WIDE.min(inner))).max(1) };
+        pool::for_each(all, batch, |tiles| tiles.for_each(work));
     }
 }
 
@@ -306,6 +294,7 @@ fn run_pairs<'a, R: Running<Out: 'a>>(pairs: impl Iterator<Item = (R::In, &'a mu
 }
 
 multiversion! {
+    up_to(if R::In::DTYPE.is_float() { Level::Avx512 } else { Level::Avx2 })
     fn step_row[R: Running](
         _code: PhantomData<R>, x: &[R::In], accs: &mut [R::Acc], out: &mut [R::Out], exclusive: bool,
     ) {

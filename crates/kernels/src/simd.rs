@@ -18,6 +18,14 @@ pub enum Level {
     Avx512 = 3,
 }
 
+impl Level {
+    /// Whether `most` includes this level. Unlike `<=`, it can be used in constants.
+    #[doc(hidden)]
+    pub const fn is_within(self, most: Level) -> bool {
+        self as u8 <= most as u8
+    }
+}
+
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
 /// The level kernels run at: the machine's best, unless [`restrict`] lowered it.
@@ -61,9 +69,16 @@ fn detect() -> Level {
 ///
 /// Generics go in square brackets: `multiversion! { pub fn scale[T: Element](x: &mut [T], by: T) { … } }`. What the
 /// body calls must be `#[inline(always)]` to be compiled at the level too.
+///
+/// Each level costs compile time, and the widest is not always the fastest: LLVM makes slower code of many loops over
+/// integers, and of sums, for AVX-512 than for AVX2. A constant in `up_to(…)` before the function, which may depend on its
+/// types, names the highest level that is compiled; machines beyond it run that one.
 #[macro_export]
 macro_rules! multiversion {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident $([$($generics:tt)*])?
+    ($(#[$meta:meta])* up_to($most:expr) $vis:vis fn $($rest:tt)*) => {
+        $crate::multiversion! { @levels ($most) $(#[$meta])* $vis fn $($rest)* }
+    };
+    (@levels ($most:expr) $(#[$meta:meta])* $vis:vis fn $name:ident $([$($generics:tt)*])?
      ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
         #[inline]
@@ -79,16 +94,29 @@ macro_rules! multiversion {
             #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
             fn avx2 $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? { body($($arg),*) }
 
+            // Compiled once, like the other levels, and not into every caller.
+            #[inline(never)]
+            fn baseline $(<$($generics)*>)? ($($arg: $ty),*) $(-> $ret)? { body($($arg),*) }
+
             #[cfg(target_arch = "x86_64")]
             match $crate::simd::level() {
-                // SAFETY: `level` returns only what this machine has.
-                $crate::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
-                // SAFETY: as above.
-                $crate::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
-                $crate::simd::Level::Baseline => {}
+                $crate::simd::Level::Avx512 if const { $crate::simd::Level::Avx512.is_within($most) } => {
+                    // SAFETY: `level` returns only what this machine has.
+                    return unsafe { avx512($($arg),*) };
+                }
+                $crate::simd::Level::Avx512 | $crate::simd::Level::Avx2
+                    if const { $crate::simd::Level::Avx2.is_within($most) } =>
+                {
+                    // SAFETY: as above; a machine with AVX-512 has AVX2.
+                    return unsafe { avx2($($arg),*) };
+                }
+                _ => {}
             }
             #[allow(unreachable_code)]
-            { body($($arg),*) }
+            { baseline($($arg),*) }
         }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => {
+        $crate::multiversion! { @levels ($crate::simd::Level::Avx512) $(#[$meta])* $vis fn $($rest)* }
     };
 }

@@ -6,6 +6,7 @@ use super::unary::LaneValue;
 use crate::dtype::{Bool, DType, Element};
 use crate::math::{self, Lane, Real, double};
 use crate::multiversion;
+use crate::simd::Level;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// The types of the operands and of the result.
@@ -73,13 +74,15 @@ macro_rules! operations {
     (@lanes $form:ident($($f:expr)?), $a:ident, $b:ident) => { None };
 
     (@map $name:ident, integers()) => {};
-    (@map $name:ident, mask($f:expr)) => { operations!(@impl $name, Bool, |a, b| Bool::from($f(a, b))); };
-    (@map $name:ident, $form:ident($f:expr)) => { operations!(@impl $name, T, |a, b| $f(a, b)); };
-    (@impl $name:ident, $out:ty, |$a:ident, $b:ident| $e:expr) => {
+    (@map $name:ident, mask($f:expr)) => { operations!(@impl Avx2, $name, Bool, |a, b| Bool::from($f(a, b))); };
+    (@map $name:ident, real($f:expr)) => { operations!(@impl Avx512, $name, T, |a, b| $f(a, b)); };
+    (@map $name:ident, $form:ident($f:expr)) => { operations!(@impl Avx2, $name, T, |a, b| $f(a, b)); };
+    (@impl $level:ident, $name:ident, $out:ty, |$a:ident, $b:ident| $e:expr) => {
         #[derive(Default)]
         struct $name;
         impl<T: Real> Map<T> for $name {
             type Out = $out;
+            const LEVEL: Level = Level::$level;
             #[inline(always)]
             fn map($a: T, $b: T) -> $out { $e }
         }
@@ -219,7 +222,7 @@ impl BinaryTile {
 ///
 /// # Panics
 /// If [`Binary::result`] is `None`.
-#[inline]
+// Not inline: every crate that inlines it would compile all the loops again.
 pub fn binary_tile(code: Binary, dtype: DType) -> BinaryTile {
     let function = match dtype {
         DType::F32 | DType::F16 | DType::BF16 => float::<f32>(code),
@@ -233,10 +236,13 @@ pub fn binary_tile(code: Binary, dtype: DType) -> BinaryTile {
 /// An operation on one element of each operand.
 trait Map<T> {
     type Out: Element;
+    /// The highest level at which its loop gets faster: memory limits what is but a few instructions.
+    const LEVEL: Level = Level::Avx2;
     fn map(a: T, b: T) -> Self::Out;
 }
 
 multiversion! {
+    up_to(F::LEVEL)
     fn map_all[T: Element, F: Map<T>](_f: F, a: &[T], b: &[T], out: &mut [F::Out]) {
         let n = out.len();
         let (a, b) = (&a[..n], &b[..n]);

@@ -3,6 +3,7 @@
 use super::half::{Half, STEP};
 use crate::dtype::{Bool, DType, Element};
 use crate::multiversion;
+use crate::simd::Level;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// A loop over contiguous elements that converts one type to another.
@@ -120,6 +121,8 @@ macro_rules! convert {
 convert!(u8 u16 u32 u64 i8 i16 i32 i64 f32 f64);
 
 multiversion! {
+    // Conversions of 64-bit integers have instructions from AVX-512 on.
+    up_to(if T::DTYPE.is_integer() && T::DTYPE.size() == 8 { Level::Avx512 } else { Level::Avx2 })
     fn convert_all[T: Convert<U>, U: Element](x: &[T], out: &mut [U]) {
         for (x, out) in x.iter().zip(out) {
             *out = x.convert();

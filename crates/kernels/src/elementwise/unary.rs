@@ -3,8 +3,9 @@
 use super::half::{Half, STEP};
 use super::scalar::Int;
 use crate::dtype::{Bool, DType, Element};
-use crate::math::{self, Lane, Real, double, through_double};
+use crate::math::{self, Lane, Real, double};
 use crate::multiversion;
+use crate::simd::Level;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// The types of the operand and of the result.
@@ -69,7 +70,7 @@ macro_rules! operations {
             }
         }
 
-        $(operations!(@map $name $(($parameter))?, $form($($f),*));)*
+        $(operations!(@map $class, $name $(($parameter))?, $form($($f),*));)*
 
         fn float<T: Real>(code: Unary) -> Function {
             match code {
@@ -83,23 +84,30 @@ macro_rules! operations {
     (@lanes mask($f:expr), $x:ident) => { Some(LaneValue::Mask($f($x))) };
     (@lanes $form:ident($($f:expr),*), $x:ident) => { None };
 
-    (@map $name:ident $(($p:ident))?, lanes($f:expr)) => {
-        operations!(@impl $name, T, |x, p| { let _ = p; $f(x $(, { let $p = p; $p })?) });
+    (@map $class:ident, $name:ident $(($p:ident))?, lanes($f:expr)) => {
+        operations!(@impl $class, $name, T, |x, p| { let _ = p; $f(x $(, { let $p = p; $p })?) });
     };
-    (@map $name:ident, mask($f:expr)) => { operations!(@impl $name, Bool, |x, _p| Bool::from($f(x))); };
-    (@map $name:ident, double($f:expr)) => { operations!(@impl $name, T, |x, _p| through_double($f, x)); };
-    (@map $name:ident, angle($bounded:expr, $any:expr)) => {
-        operations!(@impl $name, T, |x, _p| $bounded(x));
+    (@map $class:ident, $name:ident, mask($f:expr)) => {
+        operations!(@impl $class, $name, Bool, |x, _p| Bool::from($f(x)));
+    };
+    // Called by its name: passed to a function as a value, it would not always be inlined, and so be compiled without
+    // the level's fused multiplication.
+    (@map $class:ident, $name:ident, double($f:expr)) => {
+        operations!(@impl $class, $name, T, |x, _p| T::from_f64($f(x.to_f64())));
+    };
+    (@map $class:ident, $name:ident, angle($bounded:expr, $any:expr)) => {
+        operations!(@impl $class, $name, T, |x, _p| $bounded(x));
         impl<T: Real> Angle<T> for $name {
             fn any(x: T) -> T { $any(x) }
         }
     };
-    (@map $name:ident, integers()) => {};
-    (@impl $name:ident, $out:ty, |$x:ident, $p:ident| $e:expr) => {
+    (@map $class:ident, $name:ident, integers()) => {};
+    (@impl $class:ident, $name:ident, $out:ty, |$x:ident, $p:ident| $e:expr) => {
         #[derive(Default)]
         struct $name;
         impl<T: Real> Map<T> for $name {
             type Out = $out;
+            const LEVEL: Level = if matches!(Class::$class, Class::Math) { Level::Avx512 } else { Level::Avx2 };
             #[inline(always)]
             fn map($x: T, $p: T) -> $out { $e }
         }
@@ -146,7 +154,7 @@ operations! {
     /// The cosine.
     Cos: Math, angle(T::cos_bounded, T::cos);
     /// The tangent.
-    Tan: Math, angle(|x| through_double(double::tan_bounded, x), |x| through_double(double::tan, x));
+    Tan: Math, angle(tan_bounded, tan);
     /// The inverse sine.
     Asin: Math, double(double::asin);
     /// The inverse cosine.
@@ -275,7 +283,7 @@ impl UnaryTile {
 ///
 /// # Panics
 /// If [`Unary::result`] is `None`.
-#[inline]
+// Not inline: every crate that inlines it would compile all the loops again.
 pub fn unary_tile(code: Unary, dtype: DType) -> UnaryTile {
     let function = match dtype {
         DType::F32 | DType::F16 | DType::BF16 => float::<f32>(code),
@@ -290,7 +298,18 @@ pub fn unary_tile(code: Unary, dtype: DType) -> UnaryTile {
 /// An operation on one element; `p` is its parameter.
 trait Map<T> {
     type Out: Element;
+    /// The highest level at which its loop gets faster: memory limits what is not [`Class::Math`].
+    const LEVEL: Level = Level::Avx2;
     fn map(x: T, p: T) -> Self::Out;
+}
+
+#[inline(always)]
+fn tan_bounded<T: Real>(x: T) -> T {
+    T::from_f64(double::tan_bounded(x.to_f64()))
+}
+
+fn tan<T: Real>(x: T) -> T {
+    T::from_f64(double::tan(x.to_f64()))
 }
 
 /// A trigonometric operation, whose [`Map`] holds up to [`Real::TRIG_BOUND`].
@@ -300,6 +319,7 @@ trait Angle<T>: Map<T, Out = T> {
 }
 
 multiversion! {
+    up_to(F::LEVEL)
     fn map_all[T: Element, F: Map<T>](_f: F, x: &[T], out: &mut [F::Out], p: T) {
         for (x, out) in x.iter().zip(out) {
             *out = F::map(*x, p);

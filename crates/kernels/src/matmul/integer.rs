@@ -3,11 +3,22 @@
 
 use super::mat::{Mat, MatMut};
 use super::unpacked::{self, Lanes, Scalar};
+use crate::Element;
 
 /// Columns of a copied block: whole tiles of the widest kind.
 const COLS: usize = 64;
 /// Rows of a copied block. At most 32 KiB with its columns.
 const DEPTH: usize = 64;
+
+/// [`gemm`] of signed integers, by the code for the unsigned ones: wrapping arithmetic does not depend on the sign.
+pub(super) fn signed_gemm<S: Element, T: Scalar, const W: usize>(
+    a: Mat<'_, S>,
+    b: Mat<'_, S>,
+    c: MatMut<'_, S>,
+    accumulate: bool,
+) {
+    gemm::<T, W>(a.cast(), b.cast(), c.cast(), accumulate);
+}
 
 /// `c = a @ b`, or `c += a @ b`.
 pub(super) fn gemm<T: Scalar, const W: usize>(

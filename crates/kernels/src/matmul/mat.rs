@@ -1,5 +1,6 @@
 //! Strided matrices whose bounds were checked once, so that kernels may walk them by pointer.
 
+use bytemuck::Pod;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -88,6 +89,17 @@ impl<'a, T> Mat<'a, T> {
     #[inline]
     pub fn row_major(data: &'a [T], rows: usize, cols: usize) -> Mat<'a, T> {
         Mat::new(data, 0, rows, cols, cols as isize, 1)
+    }
+
+    /// The same bits as elements of another type of that size and alignment.
+    #[inline]
+    pub(super) fn cast<U: Pod>(self) -> Mat<'a, U>
+    where
+        T: Pod,
+    {
+        const { assert!(size_of::<T>() == size_of::<U>() && align_of::<T>() == align_of::<U>()) };
+        let Mat { start, rows, cols, row_stride, col_stride, .. } = self;
+        Mat { start: start.cast(), rows, cols, row_stride, col_stride, life: PhantomData }
     }
 
     /// How many rows.
@@ -198,6 +210,17 @@ impl<'a, T> MatMut<'a, T> {
     #[inline]
     pub fn row_major(data: &'a mut [T], rows: usize, cols: usize) -> MatMut<'a, T> {
         MatMut::new(data, 0, rows, cols, cols as isize, 1)
+    }
+
+    /// The same bits as elements of another type of that size and alignment.
+    #[inline]
+    pub(super) fn cast<U: Pod>(self) -> MatMut<'a, U>
+    where
+        T: Pod,
+    {
+        const { assert!(size_of::<T>() == size_of::<U>() && align_of::<T>() == align_of::<U>()) };
+        let MatMut { start, rows, cols, row_stride, col_stride, .. } = self;
+        MatMut { start: start.cast(), rows, cols, row_stride, col_stride, life: PhantomData }
     }
 
     /// How many rows.

@@ -4,6 +4,7 @@
 //! AVX2, one of AVX-512.
 
 use super::mat::{Mat, MatMut};
+use crate::simd::Level;
 use crate::{Element, multiversion};
 use std::array;
 
@@ -48,7 +49,7 @@ macro_rules! integer_scalar {
         }
     )*};
 }
-integer_scalar!(u8, u16, u32, u64, i8, i16, i32, i64);
+integer_scalar!(u8, u16, u32, u64);
 
 /// Names the width of a tile to the compiler.
 #[derive(Clone, Copy)]
@@ -70,6 +71,7 @@ macro_rules! with_rows {
 
 multiversion! {
     /// `c (+)= a @ b` for a `b` whose rows are contiguous. Columns are the vector direction.
+    up_to(if T::DTYPE.is_float() { Level::Avx512 } else { Level::Avx2 })
     pub(super) fn by_columns[T: Scalar, const W: usize](
         lanes: Lanes<W>, a: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accumulate: bool,
     ) {

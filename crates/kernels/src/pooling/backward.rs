@@ -6,6 +6,7 @@ use crate::conv::Layout;
 use crate::conv::real::Sum;
 use crate::conv::window::{Axis, Runs};
 use crate::multiversion;
+use crate::simd::Level;
 
 /// The gradients of some windows: window `i`'s is `dy[base + i * stride]`, and it is element `first + i` of the
 /// output in row-major order.
@@ -23,6 +24,8 @@ pub(super) struct Windows<'a, T> {
 
 /// How a window's gradient is shared among its taps.
 pub(super) trait Spread: Copy + Sync {
+    /// The highest level at which the loop over channels gets faster.
+    const LEVEL: Level;
     /// Whether the number of taps inside is asked for.
     fn wants_count(&self) -> bool;
     /// Adds the share of window `i` to `sums[i * step]`.
@@ -43,6 +46,7 @@ impl<'a, I: Tap> ToMax<'a, I> {
 }
 
 impl<I: Tap> Spread for ToMax<'_, I> {
+    const LEVEL: Level = Level::Avx512;
     #[inline(always)]
     fn wants_count(&self) -> bool {
         false
@@ -84,6 +88,7 @@ impl Evenly {
 }
 
 impl Spread for Evenly {
+    const LEVEL: Level = Level::Avx2;
     #[inline(always)]
     fn wants_count(&self) -> bool {
         self.divisor.is_none()
@@ -122,6 +127,7 @@ pub(super) fn run<T: Real>(layout: Layout, geometry: &Geometry, spread: impl Spr
 
 multiversion! {
     /// Pixels from number `first` on; the lanes are channels.
+    up_to(S::LEVEL)
     fn channels_last[S: Spread, T: Real](spread: S, g: &Geometry, dy: &[T], first: usize, dx: &mut [T]) {
         let channels = g.x.channels;
         let [over_d, over_h, over_w] = g.axes;
@@ -168,6 +174,7 @@ multiversion! {
 
 multiversion! {
     /// Rows from number `first` on; the lanes are the pixels of a row.
+    up_to(Level::Avx2)
     fn channels_first[S: Spread, T: Real](spread: S, g: &Geometry, dy: &[T], first: usize, dx: &mut [T]) {
         let channels = g.x.channels;
         let [over_d, over_h, over_w] = g.axes;

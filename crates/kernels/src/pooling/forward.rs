@@ -6,6 +6,7 @@ use crate::conv::real::Sum;
 use crate::conv::window::Runs;
 use crate::dtype::Element;
 use crate::multiversion;
+use crate::simd::Level;
 use std::marker::PhantomData;
 
 /// What is made of a window's values. Each lane has a running value and the number of the tap that won.
@@ -218,6 +219,7 @@ fn step<F: Fold>(
 
 multiversion! {
     /// Pixels from number `first` on; the lanes are channels.
+    up_to(if F::WANTS_TAP { Level::Avx512 } else { Level::Avx2 })
     fn channels_last[F: Fold](fold: F, g: &Geometry, x: &[F::In], first: usize, out: &mut [F::Out]) {
         let channels = g.y.channels;
         let [over_d, over_h, over_w] = g.axes;
@@ -254,6 +256,7 @@ multiversion! {
 
 multiversion! {
     /// Rows from number `first` on; the lanes are the pixels of a row.
+    up_to(Level::Avx2)
     fn channels_first[F: Fold](fold: F, g: &Geometry, x: &[F::In], first: usize, out: &mut [F::Out]) {
         let [depth, height, width] = g.y.size;
         let [over_d, over_h, over_w] = g.axes;

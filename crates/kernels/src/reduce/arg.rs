@@ -4,8 +4,10 @@ use super::check_kept;
 use super::fold::{Fold, Largest, Ordered, Smallest, Value};
 use super::kernel::{Lanes, lanes};
 use super::plan::{Dim, MAX_DIMS, Plan};
-use super::run::{Data, PARTIALS, Source, Tile, TileReduction, branch_units, drive};
+use super::run::{Data, PARTIALS, Source, Tile, TileReduction, WIDE, branch_units, drive};
+use super::shared::PerOutput;
 use crate::dtype::DType;
+use crate::simd::Level;
 use crate::view::{View, ViewMut};
 use crate::{dispatch, multiversion, pool};
 use std::ops::Range;
@@ -97,7 +99,7 @@ impl<V: Value> Best<V> {
 
 impl<F: Extreme, const L: usize> Position<'_, F, L> {
     /// The best of the given units for each output of the tile that starts at `first`.
-    fn search<const W: usize>(
+    fn search(
         &self,
         source: &Source<'_, F::In>,
         first: usize,
@@ -105,12 +107,12 @@ impl<F: Extreme, const L: usize> Position<'_, F, L> {
         best: &mut [Best<F::Acc>],
     ) {
         let mut room = source.room();
-        let none = [(); W];
+        let none = &[(); WIDE][..best.len()];
+        let mut accs = PerOutput::new();
         let start = units.start;
         for unit in units {
-            let mut accs = [F::START; W];
-            let accs = &mut accs[..best.len()];
-            source.fold_unit(self.fold, self.lanes, first, unit, &none[..best.len()], &mut room, accs);
+            let accs = accs.filled(best.len(), F::START);
+            source.fold_unit(self.fold, self.lanes, first, unit, none, &mut room, accs);
             for (best, &value) in best.iter_mut().zip(&*accs) {
                 if unit == start {
                     *best = Best { value, unit };
@@ -143,6 +145,7 @@ fn same<V: Value>(a: V, b: V) -> bool {
 }
 
 multiversion! {
+    up_to(Level::Avx2)
     fn find[F: Extreme](_fold: F, x: &[F::In], value: F::Acc) -> Option<usize> {
         let mut start = 0;
         for part in x.chunks(64) {
@@ -169,7 +172,7 @@ impl<F: Extreme, const L: usize> TileReduction for Position<'_, F, L> {
         }
     }
 
-    fn tile<const W: usize>(
+    fn tile(
         &self,
         source: &Source<'_, F::In>,
         tile: Tile,
@@ -180,9 +183,9 @@ impl<F: Extreme, const L: usize> TileReduction for Position<'_, F, L> {
         let fresh = Best { value: F::START, unit: 0 };
         if plan.columns {
             let size = source.unit::<L>(tile.width);
-            let mut best = [fresh; W];
-            let best = &mut best[..tile.width];
-            self.search::<W>(source, tile.first, 0..plan.count.div_ceil(size), best);
+            let mut best = PerOutput::new();
+            let best = best.filled(tile.width, fresh);
+            self.search(source, tile.first, 0..plan.count.div_ceil(size), best);
             for (j, &best) in best.iter().enumerate() {
                 let first = tile.first + j * plan.tile.x as usize;
                 emit(j, self.locate(source, first, best, size));
@@ -200,14 +203,14 @@ impl<F: Extreme, const L: usize> TileReduction for Position<'_, F, L> {
                 let parts = &mut parts[..units.div_ceil(span)];
                 pool::for_each_mut(parts, 1, |part, best| {
                     let start = part * span;
-                    self.search::<1>(source, first, start..units.min(start + span), best);
+                    self.search(source, first, start..units.min(start + span), best);
                 });
                 best[0] = parts[0];
                 for &part in &parts[1..] {
                     best[0].consider::<F>(part);
                 }
             } else {
-                self.search::<1>(source, first, 0..units, &mut best);
+                self.search(source, first, 0..units, &mut best);
             }
             emit(j, self.locate(source, first, best[0], size));
         }

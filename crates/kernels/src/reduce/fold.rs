@@ -2,6 +2,7 @@
 
 use crate::dtype::{Bool, Element, bf16, f16};
 use crate::math::{exp, log};
+use crate::simd::Level;
 use bytemuck::Pod;
 use std::marker::PhantomData;
 
@@ -224,6 +225,10 @@ pub(crate) trait Fold: Copy + Sync {
     const START: Self::Acc;
     /// The result of no elements.
     const EMPTY: Self::Acc;
+    /// The highest level at which the loop along rows gets faster.
+    const ROWS: Level = Level::Avx2;
+    /// The highest level at which the loop down columns gets faster.
+    const COLUMNS: Level = Level::Avx2;
     fn step(leaf: Self::Leaf, x: Self::In, context: Self::Context) -> Self::Leaf;
     fn widen(leaf: Self::Leaf) -> Self::Acc;
     fn merge(a: Self::Acc, b: Self::Acc) -> Self::Acc;
@@ -294,6 +299,9 @@ impl<T: Number> Fold for Product<T> {
     const LEAF: T::Total = T::Total::ONE;
     const START: T::Total = T::Total::ONE;
     const EMPTY: T::Total = T::Total::ONE;
+    // There are no vector multiplications of 64-bit integers before AVX-512.
+    const ROWS: Level = if T::DTYPE.is_float() { Level::Avx2 } else { Level::Baseline };
+    const COLUMNS: Level = Self::ROWS;
     #[inline(always)]
     fn step(leaf: T::Total, x: T, (): ()) -> T::Total {
         leaf.times(T::widen(x.leaf()))
@@ -318,6 +326,9 @@ macro_rules! extreme {
             const LEAF: T::Value = T::Value::$start;
             const START: T::Value = T::Value::$start;
             const EMPTY: T::Value = T::Value::$start;
+            // Masks make one selection of two comparisons; 64-bit integers cannot be compared well before.
+            const COLUMNS: Level =
+                if T::DTYPE.is_float() || T::DTYPE.size() == 8 { Level::Avx512 } else { Level::Avx2 };
             #[inline(always)]
             fn step(leaf: T::Value, x: T, (): ()) -> T::Value {
                 $pick(leaf, x.value())
@@ -389,6 +400,8 @@ macro_rules! wide_fold {
             const LEAF: f64 = 0.0;
             const START: f64 = 0.0;
             const EMPTY: f64 = 0.0;
+            const ROWS: Level = Level::Avx512;
+            const COLUMNS: Level = Level::Avx512;
             #[inline(always)]
             fn step(leaf: f64, $x: T, $at: $context) -> f64 {
                 leaf + $term
@@ -412,6 +425,8 @@ impl<T: Float> Fold for Exponentials<T> {
     const LEAF: T::Total = T::Total::ZERO;
     const START: T::Total = T::Total::ZERO;
     const EMPTY: T::Total = T::Total::ZERO;
+    const ROWS: Level = Level::Avx512;
+    const COLUMNS: Level = Level::Avx512;
     #[inline(always)]
     fn step(leaf: T::Total, x: T, shift: T::Total) -> T::Total {
         leaf.plus(T::exp_distance(x.value(), shift))

@@ -83,6 +83,7 @@ fn long_row<F: Fold, const L: usize>(x: &[F::In], context: F::Context) -> F::Acc
 
 multiversion! {
     /// Merges the next part of a long row into its lanes: a multiple of `LEAF_STEPS * L` elements, or the last ones.
+    up_to(F::ROWS)
     pub(crate) fn row_part[F: Fold, const L: usize](
         _fold: F, _lanes: Lanes<L>, x: &[F::In], context: F::Context, accs: &mut [F::Acc; L],
     ) {
@@ -98,6 +99,7 @@ pub(crate) fn row_end<F: Fold, const L: usize>(accs: &mut [F::Acc; L]) -> F::Acc
 multiversion! {
     /// Folds one row of `len` contiguous elements into each of `accs`, starting at `first` and `stride` apart. A row
     /// has at most `ROW_STEPS * L` elements, so that no accumulator takes in more than a few dozen terms.
+    up_to(F::ROWS)
     pub(crate) fn rows[F: Fold, const L: usize](
         _fold: F, _lanes: Lanes<L>, x: &[F::In], first: usize, stride: usize, len: usize,
         contexts: &[F::Context], accs: &mut [F::Acc],
@@ -117,6 +119,7 @@ pub(crate) const GROUP: usize = 4;
 
 multiversion! {
     /// Merges `count` rows, the first at `first` and each `stride` after the one before, into `accs`, column by column.
+    up_to(F::COLUMNS)
     pub(crate) fn columns[F: Fold](
         _fold: F, x: &[F::In], first: usize, stride: isize, count: usize, contexts: &[F::Context],
         accs: &mut [F::Acc],

@@ -145,7 +145,7 @@ pub(crate) fn offsets(dims: &[Dim], mut at: usize) -> (isize, isize) {
 
 /// Calls `visit(offset, stride, length)` on the evenly spaced runs that make up the `len` positions of the walk over
 /// `dims` from position `at` on.
-pub(crate) fn runs(dims: &[Dim], at: usize, mut len: usize, mut visit: impl FnMut(isize, isize, usize)) {
+pub(crate) fn runs(dims: &[Dim], at: usize, mut len: usize, visit: &mut dyn FnMut(isize, isize, usize)) {
     let Some((inner, outer)) = dims.split_last() else {
         if len > 0 {
             visit(0, 0, len);

@@ -10,7 +10,7 @@ use super::Computed;
 use super::fold::Fold;
 use super::kernel::{self, GROUP, LEAF_STEPS, Lanes, ROW_STEPS};
 use super::plan::{Plan, offsets, runs};
-use super::shared::Shared;
+use super::shared::{PerOutput, Shared};
 use crate::dtype::Element;
 use crate::pool;
 use crate::strided::Buffer;
@@ -132,7 +132,7 @@ impl<T: Element> Source<'_, T> {
             return kernel::rows(fold, lanes, data, first + at, 0, len, context, acc);
         };
         let mut filled = 0;
-        runs(self.plan.reduced, at, len, |offset, stride, n| {
+        runs(self.plan.reduced, at, len, &mut |offset, stride, n| {
             gather(data, first.wrapping_add_signed(offset), stride, &mut room[filled..filled + n]);
             filled += n;
         });
@@ -154,7 +154,7 @@ impl<T: Element> Source<'_, T> {
         let room: &mut [T] = cast_slice_mut(buffer.zeroed(len.min(ROOM) * size_of::<T>()));
         if len <= ROOM {
             let mut filled = 0;
-            runs(self.plan.reduced, at, len, |offset, _one, n| {
+            runs(self.plan.reduced, at, len, &mut |offset, _one, n| {
                 compute(first.wrapping_add_signed(offset), cast_slice_mut(&mut room[filled..filled + n]));
                 filled += n;
             });
@@ -218,7 +218,7 @@ impl<T: Element> Source<'_, T> {
     ) {
         let width = accs.len();
         let many = self.rows_at_once(width);
-        runs(self.plan.reduced, at, len, |offset, stride, rows| {
+        runs(self.plan.reduced, at, len, &mut |offset, stride, rows| {
             let first = first.wrapping_add_signed(offset);
             if let (Some(Gathered(room)), Data::Memory(data)) = (&mut *room, self.data) {
                 for start in (0..rows).step_by(GATHER / width) {
@@ -270,7 +270,7 @@ impl<T: Element> Source<'_, T> {
     }
 
     /// Reduces the outputs of `tile` into `accs`, fresh and as many. With `scratch`, and if it suffices, in parallel.
-    pub(crate) fn fold<F: Fold<In = T>, const L: usize, const W: usize>(
+    pub(crate) fn fold<F: Fold<In = T>, const L: usize>(
         &self,
         fold: F,
         lanes: Lanes<L>,
@@ -284,7 +284,7 @@ impl<T: Element> Source<'_, T> {
         match self.data {
             _ if plan.count == 0 => accs.fill(F::EMPTY),
             _ if plan.columns => {
-                self.fold_units::<F, L, W>(fold, lanes, tile.first, contexts, accs, scratch);
+                self.fold_units(fold, lanes, tile.first, contexts, accs, scratch);
             }
             Data::Memory(data) if short_rows => {
                 let stride = plan.tile.x as usize;
@@ -302,13 +302,13 @@ impl<T: Element> Source<'_, T> {
                     let first = tile.first + j * plan.tile.x as usize;
                     let context = &contexts[j..=j];
                     let scratch = scratch.as_deref_mut();
-                    self.fold_units::<F, L, W>(fold, lanes, first, context, acc, scratch);
+                    self.fold_units(fold, lanes, first, context, acc, scratch);
                 }
             }
         }
     }
 
-    fn fold_units<F: Fold<In = T>, const L: usize, const W: usize>(
+    fn fold_units<F: Fold<In = T>, const L: usize>(
         &self,
         fold: F,
         lanes: Lanes<L>,
@@ -324,7 +324,7 @@ impl<T: Element> Source<'_, T> {
             let mut leaf = |unit: usize, accs: &mut [F::Acc]| {
                 self.fold_unit(fold, lanes, first, unit, contexts, &mut room, accs);
             };
-            merge_tree::<F, W>(start, units, &mut leaf, accs);
+            merge_tree::<F>(start, units, &mut leaf, accs);
         };
 
         let Some(scratch) = scratch else { return branch(0, units, accs) };
@@ -346,7 +346,7 @@ impl<T: Element> Source<'_, T> {
         });
         let mut leaf =
             |part: usize, accs: &mut [F::Acc]| accs.copy_from_slice(&partials[part * width..][..width]);
-        merge_tree::<F, W>(0, parts, &mut leaf, accs);
+        merge_tree::<F>(0, parts, &mut leaf, accs);
     }
 }
 
@@ -385,10 +385,10 @@ fn merge<F: Fold>(accs: &mut [F::Acc], other: &[F::Acc]) {
 
 /// Merges leaves `start..start + leaves` into fresh accumulators. Wherever a branch of the tree is cut off and merged by
 /// itself first, the result is the same.
-fn merge_tree<F: Fold, const W: usize>(
+fn merge_tree<F: Fold>(
     start: usize,
     leaves: usize,
-    leaf: &mut impl FnMut(usize, &mut [F::Acc]),
+    leaf: &mut dyn FnMut(usize, &mut [F::Acc]),
     accs: &mut [F::Acc],
 ) {
     if leaves == 1 {
@@ -399,9 +399,9 @@ fn merge_tree<F: Fold, const W: usize>(
         span *= BRANCHES;
     }
     for at in (0..leaves).step_by(span) {
-        let mut part = [F::START; W];
-        let part = &mut part[..accs.len()];
-        merge_tree::<F, W>(start + at, span.min(leaves - at), leaf, part);
+        let mut part = PerOutput::new();
+        let part = part.filled(accs.len(), F::START);
+        merge_tree::<F>(start + at, span.min(leaves - at), leaf, part);
         merge::<F>(accs, part);
     }
 }
@@ -414,8 +414,8 @@ pub(crate) trait TileReduction: Sync {
     /// Elements of an output's row that are folded in one go; what is longer can be split between threads.
     fn unit(&self, source: &Source<'_, Self::In>, width: usize) -> usize;
 
-    /// Computes the outputs of `tile`, at most `W`, and emits each with its number. May use threads if there is `scratch`.
-    fn tile<const W: usize>(
+    /// Computes the outputs of `tile` and emits each with its number. May use threads if there is `scratch`.
+    fn tile(
         &self,
         source: &Source<'_, Self::In>,
         tile: Tile,
@@ -433,53 +433,64 @@ pub(crate) fn drive<P: TileReduction>(
 ) {
     assert_eq!(out.len(), source.plan.outputs, "one output per kept position");
     let plan = source.plan;
-    if (plan.columns || source.computed_rows() && plan.count <= ROOM / NARROW) && plan.tile.n > NARROW {
-        drive_tiles::<P, WIDE>(program, source, out, scratch);
+    let shared = Shared::new(out);
+    let compute = |tile: Tile, out: usize, scratch: Option<&mut [u8]>| {
+        program.tile(source, tile, scratch, |j, value| {
+            let at = out.wrapping_add_signed(j as isize * plan.tile.out);
+            // SAFETY: the plan maps each kept position to its own output, and each is in one tile.
+            unsafe { shared.write(at, value) }
+        });
+    };
+    let many = plan.columns || source.computed_rows() && plan.count <= ROOM / NARROW;
+    let most = if many && plan.tile.n > NARROW { WIDE } else { NARROW };
+    let unit = |width: usize| program.unit(source, width);
+    drive_tiles(plan, tile_width(plan, source.computed(), most), &unit, &compute, scratch);
+}
+
+/// How many outputs a tile has, at most `most`.
+fn tile_width(plan: &Plan<'_>, computed: bool, most: usize) -> usize {
+    let n = plan.tile.n;
+    if plan.outputs == 0 {
+        1
+    } else if plan.columns {
+        // As few tiles as possible, and none of them much narrower than the others.
+        n.div_ceil(n.div_ceil(most)).next_multiple_of(COLUMN_UNIT).min(most)
+    } else if computed {
+        (ROOM / plan.count.max(1)).clamp(1, most)
     } else {
-        drive_tiles::<P, NARROW>(program, source, out, scratch);
+        // Long rows are tiles of their own, so that there are enough tiles to share.
+        (GATHER * NARROW / plan.count.max(1)).clamp(1, NARROW)
     }
 }
 
-fn drive_tiles<P: TileReduction, const W: usize>(
-    program: &P,
-    source: &Source<'_, P::In>,
-    out: &mut [P::Out],
+/// Calls `compute` on every tile with the number of its first output; with scratch if the tile is to be split between
+/// threads. `unit` is [`TileReduction::unit`] of a width.
+fn drive_tiles(
+    plan: &Plan<'_>,
+    width: usize,
+    unit: &dyn Fn(usize) -> usize,
+    compute: &(dyn Fn(Tile, usize, Option<&mut [u8]>) + Sync),
     scratch: &mut [u8],
 ) {
-    let plan = source.plan;
     let n = plan.tile.n;
     if plan.outputs == 0 {
         return;
     }
-    let width = if plan.columns {
-        // As few tiles as possible, and none of them much narrower than the others.
-        n.div_ceil(n.div_ceil(W)).next_multiple_of(COLUMN_UNIT).min(W)
-    } else if source.computed() {
-        (ROOM / plan.count.max(1)).clamp(1, W)
-    } else {
-        // Long rows are tiles of their own, so that there are enough tiles to share.
-        (GATHER * NARROW / plan.count.max(1)).clamp(1, NARROW)
-    };
     let per_line = n.div_ceil(width);
     let tiles = plan.outputs / n * per_line;
-    let shared = Shared::new(out);
     let compute = |number: usize, scratch: Option<&mut [u8]>| {
         let (line, start) = (number / per_line, number % per_line * width);
         let (x, out) = offsets(plan.outer, line);
         let first = plan.x_base.wrapping_add_signed(x + start as isize * plan.tile.x);
         let out = plan.out_base.wrapping_add_signed(out + start as isize * plan.tile.out);
-        program.tile::<W>(source, Tile { first, width: width.min(n - start) }, scratch, |j, value| {
-            let at = out.wrapping_add_signed(j as isize * plan.tile.out);
-            // SAFETY: the plan maps each kept position to its own output, and each is in one tile.
-            unsafe { shared.write(at, value) }
-        });
+        compute(Tile { first, width: width.min(n - start) }, out, scratch);
     };
 
     if plan.count.max(1).saturating_mul(plan.outputs) < PARALLEL {
         (0..tiles).for_each(|number| compute(number, None));
         return;
     }
-    let units = plan.count.div_ceil(program.unit(source, width.min(n)).max(1));
+    let units = plan.count.div_ceil(unit(width.min(n)).max(1));
     if tiles < ENOUGH_TILES && parts(units) > tiles {
         (0..tiles).for_each(|number| compute(number, Some(&mut *scratch)));
     } else {
@@ -510,16 +521,17 @@ where
     }
 
     #[inline]
-    fn tile<const W: usize>(
+    fn tile(
         &self,
         source: &Source<'_, F::In>,
         tile: Tile,
         scratch: Option<&mut [u8]>,
         mut emit: impl FnMut(usize, O),
     ) {
-        let (contexts, mut accs) = ([self.context; W], [F::START; W]);
-        let accs = &mut accs[..tile.width];
-        source.fold::<F, L, W>(self.fold, self.lanes, tile, &contexts[..tile.width], accs, scratch);
+        let (mut contexts, mut accs) = (PerOutput::new(), PerOutput::new());
+        let contexts = contexts.filled(tile.width, self.context);
+        let accs = accs.filled(tile.width, F::START);
+        source.fold(self.fold, self.lanes, tile, contexts, accs, scratch);
         for (j, &acc) in accs.iter().enumerate() {
             emit(j, (self.finish)(acc));
         }
@@ -550,30 +562,23 @@ where
         source.unit::<L>(width)
     }
 
-    fn tile<const W: usize>(
+    fn tile(
         &self,
         source: &Source<'_, A::In>,
         tile: Tile,
         mut scratch: Option<&mut [u8]>,
         mut emit: impl FnMut(usize, O),
     ) {
-        let (mut found, mut accs) = ([A::START; W], [B::START; W]);
-        let (found, accs) = (&mut found[..tile.width], &mut accs[..tile.width]);
-        let none = [(); W];
-        source.fold::<A, L, W>(
-            self.first,
-            self.lanes,
-            tile,
-            &none[..tile.width],
-            found,
-            scratch.as_deref_mut(),
-        );
-        let mut contexts = [(self.context)(A::EMPTY); W];
+        let (mut found, mut accs, mut contexts) = (PerOutput::new(), PerOutput::new(), PerOutput::new());
+        let found = found.filled(tile.width, A::START);
+        let accs = accs.filled(tile.width, B::START);
+        let none = &[(); WIDE][..tile.width];
+        source.fold(self.first, self.lanes, tile, none, found, scratch.as_deref_mut());
+        let contexts = contexts.filled(tile.width, (self.context)(A::EMPTY));
         for (context, &acc) in contexts.iter_mut().zip(&*found) {
             *context = (self.context)(acc);
         }
-        let contexts = &contexts[..tile.width];
-        source.fold::<B, L, W>(self.second, self.lanes, tile, contexts, accs, scratch);
+        source.fold(self.second, self.lanes, tile, contexts, accs, scratch);
         for (j, (&context, &acc)) in contexts.iter().zip(&*accs).enumerate() {
             emit(j, (self.finish)(context, acc));
         }

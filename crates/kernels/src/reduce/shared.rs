@@ -1,6 +1,28 @@
-//! An output whose elements several threads write, each thread its own, where they do not form chunks.
+//! Room for the values of a tile of outputs, and outputs whose elements several threads write, each thread its own, where
+//! they do not form chunks.
 
+use super::run::WIDE;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+/// Room for one value per output of a tile. Only those in use are set: setting all of them takes time.
+pub(crate) struct PerOutput<T>([MaybeUninit<T>; WIDE]);
+
+impl<T: Copy> PerOutput<T> {
+    #[inline(always)]
+    pub(crate) const fn new() -> PerOutput<T> {
+        PerOutput([const { MaybeUninit::uninit() }; WIDE])
+    }
+
+    /// The first `len` values, set to `value`.
+    #[inline]
+    pub(crate) fn filled(&mut self, len: usize, value: T) -> &mut [T] {
+        let values = &mut self.0[..len];
+        values.fill(MaybeUninit::new(value));
+        // SAFETY: these values were just set.
+        unsafe { values.assume_init_mut() }
+    }
+}
 
 /// An output that several threads write.
 pub(crate) struct Shared<'a, T> {
