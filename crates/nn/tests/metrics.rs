@@ -176,7 +176,7 @@ fn r2_of_constant_targets_is_one_or_zero() {
     let constant = [[3.0, 5.0], [3.0, 5.0]];
     assert_eq!(score(constant, constant), 1.0);
     assert_eq!(score(constant, [[3.0, 5.0], [3.0, 6.0]]), 0.5);
-    // One output varies: its sum of squares is 2, and each prediction has a squared error of one half.
+    // One output varies: its squared distances from the mean add up to 2, and both predictions are off by one half: 1 - 0.5 / 2.
     assert_eq!(score([[1.0, 5.0], [3.0, 5.0]], [[1.5, 5.0], [2.5, 5.0]]), f64::midpoint(0.75, 1.0));
 }
 

@@ -50,8 +50,8 @@ fn invalid_settings_are_rejected() {
             "the learning rate must be finite and >= 0, got",
         );
     }
-    refused(Sgd { momentum: 1.5, ..sgd(0.1) }, "momentum must be in [0, 1), got 1.5");
-    refused(Sgd { momentum: f64::NAN, ..sgd(0.1) }, "momentum must be in [0, 1), got NaN");
+    refused(Sgd { momentum: 1.5, ..sgd(0.1) }, "momentum must be in [0, 1], got 1.5");
+    refused(Sgd { momentum: f64::NAN, ..sgd(0.1) }, "momentum must be in [0, 1], got NaN");
     refused(RmsProp { rho: 1.0, ..RmsProp::default() }, "rho must be in [0, 1), got 1");
     refused(
         Adagrad { initial_accumulator: -1.0, ..Adagrad::default() },

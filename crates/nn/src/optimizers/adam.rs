@@ -1,4 +1,4 @@
-//! Adam and AdamW.
+//! `Adam` and `AdamW`.
 
 use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, maximum, mul, pow, sub};
@@ -18,7 +18,7 @@ pub struct Adam {
     pub beta_2: f64,
     /// Added to the root; prevents division by zero.
     pub epsilon: f64,
-    /// Whether the maximum of the averages of squares so far is used (AMSGrad).
+    /// Whether the maximum of the averages of squares so far is used (`AMSGrad`).
     pub amsgrad: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct AdamW {
     pub beta_2: f64,
     /// Added to the root; prevents division by zero.
     pub epsilon: f64,
-    /// Whether the maximum of the averages of squares so far is used (AMSGrad).
+    /// Whether the maximum of the averages of squares so far is used (`AMSGrad`).
     pub amsgrad: bool,
 }
 

@@ -1,4 +1,4 @@
-//! RMSprop.
+//! `RMSprop`.
 
 use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
 use taut_core::ops::binary::{add, div, mul, sub};

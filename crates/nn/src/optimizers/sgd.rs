@@ -1,8 +1,8 @@
 //! Stochastic gradient descent.
 
-use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule, check_range};
+use super::{LearningRate, SlotSpec, UpdateContext, UpdateRule};
 use taut_core::ops::binary::{add, mul, sub};
-use taut_core::{Result, Spec, Tensor};
+use taut_core::{Error, Result, Spec, Tensor};
 
 /// Stochastic gradient descent, with optional momentum.
 ///
@@ -55,6 +55,9 @@ impl UpdateRule for Sgd {
     }
 
     fn check(&self) -> Result<()> {
-        if self.momentum == 1.0 { Ok(()) } else { check_range("momentum", self.momentum, 0.0, 1.0) }
+        if (0.0..=1.0).contains(&self.momentum) {
+            return Ok(());
+        }
+        Err(Error::value(format!("momentum must be in [0, 1], got {}", self.momentum)))
     }
 }
