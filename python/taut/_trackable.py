@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -58,24 +59,36 @@ def variable_of(thing: Any) -> _native.Variable | None:
     return None
 
 
-def leaves(root: Any) -> dict[str, Leaf]:
-    """All states of an object, by path: `model/layers/0/kernel`."""
+def leaves(objects: dict[str, Any]) -> dict[str, Leaf]:
+    """All states of named objects, by path: `model/layers/0/kernel`. The parts of `root` have no prefix."""
     found: dict[str, Leaf] = {}
     seen: set[int] = set()
+    # Lists that are made on the way stay alive, so that no two objects have the same id.
+    visited: list[Any] = []
 
     def visit(thing: Any, path: str) -> None:
         if _is_leaf(thing):
             leaf = Leaf(thing)
             if leaf.identity not in seen:
                 seen.add(leaf.identity)
-                found[path] = leaf
+                found[_free(path, found)] = leaf
         elif id(thing) not in seen:
             seen.add(id(thing))
+            visited.append(thing)
             for name, part in _parts(thing):
                 visit(part, f"{path}/{name}" if path else name)
 
-    visit(root, "")
+    for name, thing in objects.items():
+        visit(thing, "" if name == "root" and not _is_leaf(thing) else name)
     return found
+
+
+def _free(path: str, taken: dict[str, Leaf]) -> str:
+    """The path, with a number if another state has it."""
+    number = 1
+    while path in taken and f"{path}_{number}" in taken:
+        number += 1
+    return f"{path}_{number}" if path in taken else path
 
 
 def _is_leaf(thing: Any) -> bool:
@@ -126,7 +139,7 @@ def _named(variables: list) -> Iterator[tuple[str, Any]]:
 
 
 def _attributes(thing: Any, private: bool) -> list[tuple[str, Any]]:
-    if isinstance(thing, (str, bytes, type)) or callable(getattr(thing, "__array__", None)):
+    if isinstance(thing, _PLAIN) or callable(getattr(thing, "__array__", None)):
         return []
     every = getattr(thing, "__dict__", {}).items()
     return [(name, part) for name, part in every if (private or name[:1] != "_") and holds_states(part)]
@@ -151,20 +164,34 @@ def _lists_variables(thing: Any) -> bool:
     return not isinstance(thing, type) and isinstance(getattr(thing, "variables", None), (list, tuple))
 
 
-def holds_states(thing: Any, seen: frozenset[int] = frozenset()) -> bool:
+def holds_states(thing: Any, seen: set[int] | None = None) -> bool:
     """Whether an object has states to save, or may create some later."""
     if _is_leaf(thing) or is_layer(thing) or _lists_variables(thing):
         return True
-    if id(thing) in seen or callable(thing):
+    seen = set() if seen is None else seen
+    if id(thing) in seen or isinstance(thing, _PLAIN) or callable(getattr(thing, "__array__", None)):
         return False
-    seen = seen | {id(thing)}
+    seen.add(id(thing))
     if isinstance(thing, dict):
         return any(holds_states(part, seen) for part in thing.values())
     if isinstance(thing, (list, tuple)):
         return any(holds_states(part, seen) for part in thing)
-    if isinstance(thing, (str, bytes, int, float, _native.Array)) or callable(getattr(thing, "__array__", None)):
-        return False
     return any(holds_states(part, seen) for part in getattr(thing, "__dict__", {}).values())
+
+
+#: Objects whose attributes are not searched for states.
+_PLAIN = (
+    type,
+    str,
+    bytes,
+    int,
+    float,
+    _native.Array,
+    types.ModuleType,
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+)
 
 
 def check_trackable(name: str, thing: Any) -> None:
@@ -203,7 +230,7 @@ class Restore:
 
     def apply(self) -> None:
         """Restores the variables that exist and have not been restored."""
-        own = leaves(without_root_name(self.roots()))
+        own = leaves(self.roots())
         ready = [(path, leaf) for path, leaf in own.items() if path in self.values]
         for path, leaf in ready:
             leaf.check(path, self.values[path])
@@ -214,24 +241,20 @@ class Restore:
 
     def waits_for(self, path: str) -> bool:
         """Whether the variable of a path belongs to a layer or an optimizer that is not built yet."""
-        return any(_is_unbuilt_on_path(thing, path, name) for name, thing in self.roots().items())
+        roots = self.roots()
+        return _is_unbuilt_on_path({name: thing for name, thing in roots.items() if name != "root"}, path) or (
+            "root" in roots and _is_unbuilt_on_path(roots["root"], path)
+        )
 
 
-def without_root_name(roots: dict[str, Any]) -> dict[str, Any]:
-    """The objects of a checkpoint. The parts of its root have no prefix."""
-    if "root" not in roots:
-        return roots
-    others = {name: thing for name, thing in roots.items() if name != "root"}
-    return {**dict(_parts(roots["root"])), **others} if not _is_leaf(roots["root"]) else roots
-
-
-def _is_unbuilt_on_path(thing: Any, path: str, name: str) -> bool:
-    rest = path if name == "root" else path.removeprefix(f"{name}/")
-    if name != "root" and rest == path:
+def _is_unbuilt_on_path(thing: Any, path: str) -> bool:
+    """Whether an object that is not built yet is on the way to a path inside of this object."""
+    if _is_leaf(thing) or not path:
         return False
     if (is_layer(thing) or hasattr(thing, "apply_gradients")) and not getattr(thing, "built", True):
         return True
-    return not _is_leaf(thing) and any(_is_unbuilt_on_path(part, rest, inner) for inner, part in _parts(thing))
+    rests = ((part, path.removeprefix(f"{name}/")) for name, part in _parts(thing))
+    return any(rest != path and _is_unbuilt_on_path(part, rest) for part, rest in rests)
 
 
 def _weak(thing: Any) -> Any:

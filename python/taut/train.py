@@ -111,16 +111,13 @@ class Checkpoint:
     def _objects(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
-    def _leaves(self) -> dict[str, _trackable.Leaf]:
-        return _trackable.leaves(_trackable.without_root_name(self._objects()))
-
     def write(self, file_prefix: str, options: Any = None) -> str:
         """Writes the states to this file; its folder is created."""
         refuse_option("Checkpoint.write", "options", options, _NO_OPTIONS)
         path = os.fspath(file_prefix)
         for name, value in self._objects().items():
             _trackable.check_trackable(name, value)
-        states = [(name, leaf.as_variable()) for name, leaf in self._leaves().items()]
+        states = [(name, leaf.as_variable()) for name, leaf in _trackable.leaves(self._objects()).items()]
         if self._counter is not None:
             states.append(("save_counter", self._counter))
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
