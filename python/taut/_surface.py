@@ -147,7 +147,7 @@ _RANDOM: Rows = {
 
 _TOP: Rows = {
     **ops(
-        """bitcast broadcast_to clip_by_value expand_dims identity ones_like realdiv=div reverse roll squeeze take_along_axis
+        """bitcast broadcast_to clip_by_value expand_dims identity ones_like realdiv=div reverse roll take_along_axis
         tile truncatemod=truncate_mod zeros_like"""
     ),
     **ops("reshape", "tensor shape"),
@@ -180,7 +180,7 @@ _TOP: Rows = {
     **objects(
         "_ops.shaping",
         """batch_to_space broadcast_dynamic_shape broadcast_static_shape concat ensure_shape identity_n pad parallel_stack
-        repeat shape_n space_to_batch space_to_batch_nd=space_to_batch split stack transpose unstack""",
+        repeat shape_n space_to_batch space_to_batch_nd=space_to_batch split squeeze stack transpose unstack""",
     ),
     **objects("_ops.sorting", "argsort searchsorted sort unique unique_with_counts"),
     **objects("_native", "DType from_dlpack"),
@@ -204,7 +204,7 @@ _TOP: Rows = {
 }
 
 _NN: Rows = {
-    **ops("elu gelu leaky_relu relu relu6 selu silu swish=silu sparse_softmax_cross_entropy_with_logits"),
+    **ops("elu gelu leaky_relu relu relu6 selu sparse_softmax_cross_entropy_with_logits"),
     # Ops that TensorFlow has as layers only.
     **ops("attention group_norm layer_norm rms_norm"),
     **same(_MATH, "in_top_k l2_normalize log_softmax sigmoid softmax softplus softsign tanh top_k zero_fraction"),
@@ -221,7 +221,10 @@ _NN: Rows = {
         """compute_average_loss l2_loss log_poisson_loss scale_regularization_loss sigmoid_cross_entropy_with_logits
         softmax_cross_entropy_with_logits weighted_cross_entropy_with_logits""",
     ),
-    **objects("_ops.nn", "bias_add crelu depth_to_space dropout embedding_lookup experimental space_to_depth"),
+    **objects(
+        "_ops.nn",
+        "bias_add crelu depth_to_space dropout embedding_lookup experimental silu=swish space_to_depth swish",
+    ),
     **objects(
         "_ops.normalization",
         """batch_normalization local_response_normalization lrn=local_response_normalization moments normalize_moments

@@ -141,12 +141,22 @@ def case(
         if default is None:
             raise ValueError("tf.case: at least one predicate or a default must be given")
         return default()
-    if exclusive and not _native.is_tracing() and sum(bool(pred) for pred, _ in pairs) > 1:
-        raise InvalidArgumentError("tf.case: with exclusive=True at most one predicate may be true")
+    if exclusive:
+        held = sum(raw.cast(_native.as_tensor(pred), "int32") for pred, _ in pairs)
+        _require(held <= 1, "tf.case: with exclusive=True at most one predicate may be true")
     (pred, function), rest = pairs[0], pairs[1:]
     if not rest and default is None:
-        return cond(pred, function, function)
+        _require(_native.as_tensor(pred), "tf.case: without a default, one of the predicates must be true, got none")
+        return function()
     return cond(pred, function, lambda: case(rest, default))
+
+
+def _require(holds: Any, message: str) -> None:
+    """Raises InvalidArgumentError unless a condition holds; in a traced function, whenever it runs."""
+    if holds.is_symbolic:
+        raw.ensure(holds, message)
+    elif not bool(holds):
+        raise InvalidArgumentError(message)
 
 
 def map_fn(

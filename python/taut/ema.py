@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import _native, _raw_ops as raw
+from ._trackable import variables_made
 from .variable import Variable
 
 
@@ -47,8 +48,14 @@ class ExponentialMovingAverage:
         if id(variable) not in self._averages:
             with _native.InitScope():
                 self._averages[id(variable)] = (variable, Variable(variable.read_value(), trainable=False))
+            variables_made(self)
         _, average = self._averages[id(variable)]
         average.assign_add((variable.read_value() - average) * (1.0 - decay))
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The averages, in the order of their first `apply`."""
+        return [average for _, average in self._averages.values()]
 
     def average(self, var: Any) -> Variable | None:
         """The average of a variable; None before the first `apply`."""

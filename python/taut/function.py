@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import _native, config, memory, nest
+from ._common import refuse
+from .errors import InvalidArgumentError
 from .spec import TensorSpec
 
 
@@ -77,6 +80,92 @@ setattr(_native.Frontier, "bit_equal_rows", property(_frontier_bit_equal_rows))
 setattr(_native.Frontier, "within", _frontier_within)
 
 
+#: The classes whose objects become another argument, with the function that makes it.
+_ARGUMENTS: dict[type, Callable] = {}
+
+
+def register_argument(kind: type, convert: Callable) -> None:
+    """Converts arguments of this class with `convert` before they are part of a signature. Its result has a method
+    `in_trace`, which returns what the traced function takes.
+    """
+    _ARGUMENTS[kind] = convert
+
+
+def _converted_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    def one(value: Any) -> Any:
+        convert = _ARGUMENTS.get(type(value))
+        return value if convert is None else convert(value)
+
+    return tuple(map(one, args)), {name: one(value) for name, value in kwargs.items()}
+
+
+class _Creations(threading.local):
+    """The variables that functions create while they are traced."""
+
+    count = 0
+    forbidden = False
+
+
+_creations = _Creations()
+
+
+class _CreatedAgainError(InvalidArgumentError):
+    pass
+
+
+def variable_created() -> None:
+    """Called for each variable that is created in a trace."""
+    _creations.count += 1
+    if _creations.forbidden:
+        text = (
+            "a function may create variables only in its first call, but this one is created in every call\n"
+            "  help: create it outside of the function, or once: `if v is None: v = tf.Variable(...)`"
+        )
+        refuse("Variable", text, _CreatedAgainError)
+
+
+def _in_trace(name: str, body: Callable) -> Callable:
+    """The function as it is traced: it takes what converted arguments stand for, and is checked for side effects that
+    would happen in the trace alone.
+    """
+
+    def one(value: Any) -> Any:
+        return value.in_trace() if hasattr(type(value), "in_trace") else value
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tuple(map(one, args)), {key: one(value) for key, value in kwargs.items()}
+        created, before = _creations.count, _contents([args, kwargs])
+        result = body(*args, **kwargs)
+        if _contents([args, kwargs]) != before:
+            text = "the function must not modify its arguments: lists and dicts must be as they were"
+            refuse(name, f"{text}\n  help: modify a copy", ValueError)
+        if _creations.count > created and not _creations.forbidden:
+            _check_creates_once(body, args, kwargs)
+        return result
+
+    return call
+
+
+def _contents(value: Any) -> Any:
+    """The structure of arguments, with the identities of the leaves."""
+    if isinstance(value, dict):
+        return {key: _contents(part) for key, part in value.items()}
+    return [_contents(part) for part in value] if isinstance(value, (list, tuple)) else id(value)
+
+
+def _check_creates_once(body: Callable, args: tuple, kwargs: dict) -> None:
+    """Traces a function that has created variables once more, for the check: then it must not create any."""
+    _creations.forbidden = True
+    try:
+        _native.trace_only(body, *args, **kwargs)
+    except _CreatedAgainError:
+        raise
+    except Exception:
+        pass  # Of the check alone: the function's own trace has succeeded.
+    finally:
+        _creations.forbidden = False
+
+
 def _placeholders(value: Any) -> Any:
     return nest.map_structure(lambda leaf: leaf.placeholder() if isinstance(leaf, TensorSpec) else leaf, value)
 
@@ -132,7 +221,7 @@ class Function:
 
             body = conversion.lazily_converted(python_function)
         self._native = _native.Function(
-            body,
+            _in_trace(self._name, body),
             self._name,
             bool(jit_compile),
             reduce_retracing,
@@ -145,11 +234,13 @@ class Function:
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments in canonical form, with defaults."""
-        if self._signature is None or (not kwargs and len(args) == self._count):
-            return args, kwargs
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return bound.args, bound.kwargs
+        if self._signature is not None and (kwargs or len(args) != self._count):
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        if not _ARGUMENTS.keys().isdisjoint(map(type, (*args, *kwargs.values()))):
+            return _converted_arguments(args, kwargs)
+        return args, kwargs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program for these arguments, traced now if necessary."""
@@ -289,7 +380,8 @@ class ConcreteFunction:
     def structured_outputs(self) -> Any:
         """The results, as tensors without values."""
         args, kwargs = self._function._arguments(self._args, self._kwargs)
-        return _native.trace_only(self._function.python_function, *_placeholders(list(args)), **_placeholders(kwargs))
+        body = _in_trace(self._function._name, self._function.python_function)
+        return _native.trace_only(body, *_placeholders(list(args)), **_placeholders(kwargs))
 
 
 def _weak_method(function: Callable, instance: Any) -> Callable:

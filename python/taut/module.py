@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from . import _native, nest
+from . import _native, _trackable, nest
 
 
 class Module:
@@ -21,6 +21,10 @@ class Module:
         if name is not None and not name.isidentifier():
             raise ValueError(f"name must be a valid Python identifier, got {name!r}")
         self._name = name or _snake(type(self).__name__)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        _trackable.variables_made(value)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import _native
+from ._trackable import variables_made
 from .tape import GradientTape
 
 
@@ -58,6 +59,7 @@ class Optimizer:
             settings["weight_decay"], decay = decay, None
         with _native.InitScope():
             self._native = _native.Optimizer(type(self).__name__, self._rate, variables, settings, self._clip, decay)
+        variables_made(self)
 
     def apply_gradients(self, grads_and_vars: Iterable, name: str | None = None) -> None:
         """Updates each variable by its gradient; variables whose gradient is None are skipped."""

@@ -1,104 +1,57 @@
-"""Checkpoints: variables saved in files."""
+"""Checkpoints: variables and other states saved in files."""
 
 from __future__ import annotations
 
-import glob
 import os
 import re
+import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
-from . import _native
-from ._common import refuse_option
+from . import _native, _trackable
+from ._common import refuse, refuse_option
 from .ema import ExponentialMovingAverage
-from .errors import InvalidArgumentError, NotFoundError
+from .errors import NotFoundError
+from .variable import Variable
 
 _NO_OPTIONS = "checkpoints have no options"
-
-
-def _variables(root: Any, unbuilt: dict[str, Any] | None = None) -> dict[str, _native.Variable]:
-    """The variables of an object, by path. Optimizers that are not built yet are put into `unbuilt`, by path."""
-    found: dict[str, _native.Variable] = {}
-    seen: set[int] = set()
-
-    def visit(thing: Any, path: str) -> None:
-        if isinstance(thing, _native.Variable):
-            if id(thing) not in seen:
-                seen.add(id(thing))
-                found[path] = thing
-            return
-        if hasattr(thing, "__taut_variable__"):  # a variable of Keras
-            visit(thing.__taut_variable__(), path)
-            return
-        if id(thing) in seen:
-            return
-        seen.add(id(thing))
-        if isinstance(thing, dict):
-            for key, part in thing.items():
-                visit(part, f"{path}.{key}" if path else str(key))
-        elif isinstance(thing, (list, tuple)):
-            for i, part in enumerate(thing):
-                visit(part, f"{path}.{i}" if path else str(i))
-        elif isinstance(getattr(thing, "variables", None), (list, tuple)):
-            if unbuilt is not None and hasattr(thing, "apply_gradients") and not thing.built:
-                unbuilt[path] = thing
-            for i, part in enumerate(thing.variables):
-                visit(part, f"{path}.{i}" if path else str(i))
-        elif _is_holder(thing):
-            for name, part in vars(thing).items():
-                if not name.startswith("_"):
-                    visit(part, f"{path}.{name}" if path else name)
-
-    visit(root, "")
-    return found
-
-
-def _is_holder(thing: Any) -> bool:
-    return (
-        hasattr(thing, "__dict__")
-        and not isinstance(thing, (type, str, bytes))
-        and not callable(getattr(thing, "__array__", None))
-    )
-
-
-def _fill_when_built(optimizer: Any, values: dict[str, _native.Tensor]) -> None:
-    """Assigns these values, by number, to an optimizer's variables as soon as it is built."""
-    build = optimizer.build
-
-    def built(var_list: Any) -> None:
-        del optimizer.build
-        build(var_list)
-        own = _variables(optimizer)
-        if not own.keys() >= values.keys():
-            message = f"the checkpoint has state for {len(values)} variables, but the optimizer has {len(own)}"
-            raise InvalidArgumentError(f"{optimizer.name}: {message}")
-        with _native.InitScope():
-            for number, value in values.items():
-                own[number]._assign(value)
-
-    optimizer.build = built
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 class Status:
-    """The outcome of `restore`. Every existing variable has its value; `restore` raises an error otherwise.
+    """The outcome of `restore`: which values of the file were used, and which variables are not in the file.
 
-    Values of the file that no variable took are reported by a warning, unless `expect_partial` is called.
+    Values that wait for variables of layers and optimizers that are not built yet are restored when these are created.
+    Other values without a variable are reported by a warning, unless `expect_partial` or an assertion is called.
     """
 
-    def __init__(self, unused: Any = (), later: Any = ()) -> None:
-        self._unused, self._later = sorted(unused), sorted(later)
-        self._reported = not self._unused
+    def __init__(self, restore: _trackable.Restore | None = None) -> None:
+        self._restore = restore
+        self._reported = restore is None
 
     def assert_consumed(self) -> Status:
-        """Raises AssertionError unless every value in the file was used."""
-        self._reported = True
-        if left := self._unused + self._later:
-            raise AssertionError(f"values of the checkpoint without a variable: {', '.join(left)}")
+        """Raises AssertionError unless every value in the file was used, and every variable has its value."""
+        self.assert_existing_objects_matched()
+        if self._restore is not None and self._restore.values:
+            raise AssertionError(f"values of the checkpoint without a variable: {_some(self._restore.values)}")
         return self
 
     def assert_existing_objects_matched(self) -> Status:
-        """Does nothing: every existing variable has its value."""
+        """Raises AssertionError unless every existing variable has its value from the file."""
         self._reported = True
+        if self._restore is None:
+            return self
+        self._restore.apply()
+        if missing := [path for path in self._restore.missing if path != "save_counter"]:
+            raise AssertionError(f"variables without a value in the checkpoint: {_some(missing)}")
+        return self
+
+    def assert_nontrivial_match(self) -> Status:
+        """Raises AssertionError unless at least one variable has a value from the file."""
+        self._reported = True
+        if self._restore is not None and not self._restore.taken - {"save_counter"}:
+            raise AssertionError(f"no variable matches a value of the checkpoint: {_some(self._restore.values)}")
         return self
 
     def expect_partial(self) -> Status:
@@ -106,126 +59,258 @@ class Status:
         self._reported = True
         return self
 
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Does nothing: values are restored at once, or when their variables are created."""
+
+    run_restore_ops = initialize_or_restore
+
     def __del__(self) -> None:
-        if not self._reported:
-            some = ", ".join(self._unused[:5]) + (", ..." if len(self._unused) > 5 else "")
-            text = f"values of the checkpoint without a variable: {some}; call expect_partial() to silence this warning"
-            warnings.warn(text, stacklevel=2)
+        if self._reported or self._restore is None:
+            return
+        unused = [path for path in self._restore.values if not self._restore.waits_for(path)]
+        if unused:
+            text = f"values of the checkpoint without a variable: {_some(unused)}"
+            warnings.warn(f"{text}; call expect_partial() to silence this warning", stacklevel=2)
+
+
+def _some(names: Any) -> str:
+    names = sorted(names)
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 class Checkpoint:
-    """Saves and restores the variables of objects.
+    """Saves and restores the states of objects: variables, models, optimizers, iterators, random generators, and
+    modules, lists and dicts of these. Names are paths: `model/layers/0/kernel`.
 
-    A file is written under a temporary name and renamed, so that a crash leaves the old or the new file intact. Names,
-    types and shapes must match when it is read.
+    A file is written under a temporary name and renamed, so that a crash leaves the old or the new file intact. Types
+    and shapes must match when it is read. Values whose variables do not exist yet wait until they are created.
+
+    >>> import taut as tf, tempfile, os
+    >>> path = tf.train.Checkpoint(step=tf.Variable(3)).save(os.path.join(tempfile.mkdtemp(), "model"))
+    >>> step = tf.Variable(0)
+    >>> _ = tf.train.Checkpoint(step=step).restore(path).assert_consumed()
+    >>> int(step)
+    3
     """
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
-        if root is not None:
-            self.root = root
-        for name, value in kwargs.items():
+        self._counter: Variable | None = None
+        self._restores: list[_trackable.Restore] = []
+        for name, value in {**({} if root is None else {"root": root}), **kwargs}.items():
             setattr(self, name, value)
-        self._counter = 0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            _trackable.check_trackable(name, value)
+        super().__setattr__(name, value)
+        if not name.startswith("_"):
+            for restore in self._restores:
+                restore.add(name, value)
+            _trackable.variables_made(value)
+
+    def _objects(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def write(self, file_prefix: str, options: Any = None) -> str:
-        """Writes the variables to this file."""
+        """Writes the states to this file; its folder is created."""
         refuse_option("Checkpoint.write", "options", options, _NO_OPTIONS)
         path = os.fspath(file_prefix)
-        words = {"save_counter": str(self._counter)}
-        _native.save_checkpoint(path, list(_variables(self).items()), words)
+        for name, value in self._objects().items():
+            _trackable.check_trackable(name, value)
+        states = [(name, leaf.as_variable()) for name, leaf in _trackable.leaves(self._objects()).items()]
+        if self._counter is not None:
+            states.append(("save_counter", self._counter))
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        _native.save_checkpoint(path, states, {})
         return path
 
     def read(self, save_path: str, options: Any = None) -> Status:
-        """Restores the variables from a file. Optimizers that are not built yet are restored when they are."""
+        """Restores the states from a file. Values whose variables do not exist yet wait until they are created."""
         refuse_option("Checkpoint.read", "options", options, _NO_OPTIONS)
-        path = os.fspath(save_path)
-        unbuilt: dict[str, Any] = {}
-        variables = _variables(self, unbuilt)
-        left = [(name, tensor) for name, tensor in _content(path)[1] if name not in variables]
-        # The engine restores all of a file or nothing: values without a variable go into temporary ones.
-        temporary = [(name, _native.Variable(tensor, False, name, None)) for name, tensor in left]
-        words = _native.load_checkpoint(path, [*variables.items(), *temporary])
-        self._counter = int(words.get("save_counter", "0"))
-        later = {name: tensor for name, tensor in left if name.rpartition(".")[0] in unbuilt}
-        _defer(unbuilt, later)
-        return Status([name for name, _ in left if name not in later], later)
+        values = dict(_content(os.fspath(save_path))[1])
+        counter = values.pop("save_counter", None)
+        restore = _trackable.Restore(self._objects(), values)
+        restore.apply()
+        for earlier in self._restores:
+            _trackable.cancel(earlier)
+        self._restores[:] = [restore]
+        _trackable.wait(restore)
+        if counter is not None:
+            self.save_counter.assign(counter)
+        return Status(restore)
 
     def save(self, file_prefix: str, options: Any = None) -> str:
-        """Writes the variables to a numbered file; returns its path."""
+        """Writes the states to a numbered file; returns its path."""
         refuse_option("Checkpoint.save", "options", options, _NO_OPTIONS)
-        self._counter += 1
-        return self.write(f"{os.fspath(file_prefix)}-{self._counter}")
+        self.save_counter.assign_add(1)
+        path = self.write(f"{os.fspath(file_prefix)}-{int(self.save_counter)}")
+        _write_folder_state(os.path.dirname(path), path, [path])
+        return path
 
     def restore(self, save_path: str | None, options: Any = None) -> Status:
-        """Restores the variables from a file; does nothing for None."""
+        """Restores the states from a file; does nothing for None."""
         refuse_option("Checkpoint.restore", "options", options, _NO_OPTIONS)
         return Status() if save_path is None else self.read(save_path)
 
     @property
-    def save_counter(self) -> int:
-        """The number of saves."""
+    def save_counter(self) -> Variable:
+        """The number of saves, as a variable."""
+        if self._counter is None:
+            with _native.InitScope():
+                self._counter = Variable(0, dtype="int64", trainable=False, name="save_counter")
+        assert self._counter is not None
         return self._counter
 
 
-def _numbered(folder: str, prefix: str = "*") -> list[str]:
-    pattern = re.compile(r"-(\d+)$")
-    paths = [path for path in glob.glob(os.path.join(folder, f"{prefix}-*")) if pattern.search(path)]
-    return sorted(paths, key=lambda path: int(path.rsplit("-", 1)[1]))
+_LATEST, _ALL, _TIME, _KEPT = (
+    "model_checkpoint_path",
+    "all_model_checkpoint_paths",
+    "all_model_checkpoint_timestamps",
+    "last_preserved_timestamp",
+)
+
+
+def _write_folder_state(folder: str, latest: str, paths: list[str], times: Any = (), kept: float | None = None) -> None:
+    """Writes the file `checkpoint` of a folder, which names its checkpoints, in TensorFlow's text form."""
+    lines = [f'{_LATEST}: "{os.path.basename(latest)}"']
+    lines += [f'{_ALL}: "{os.path.basename(path)}"' for path in paths]
+    lines += [f"{_TIME}: {moment!r}" for moment in times]
+    lines += [] if kept is None else [f"{_KEPT}: {kept!r}"]
+    temporary = os.path.join(folder, "checkpoint.tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    os.replace(temporary, os.path.join(folder, "checkpoint"))
+
+
+def _read_folder_state(folder: str, name: str = "checkpoint") -> dict[str, list[str]]:
+    """The entries of the file `checkpoint` of a folder; empty if there is none."""
+    found: dict[str, list[str]] = {}
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            for key, value in re.findall(r'^(\w+): "?(.*?)"?$', file.read(), re.MULTILINE):
+                found.setdefault(key, []).append(value)
+    except FileNotFoundError:
+        pass
+    return found
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
-    """The path of the latest checkpoint in a folder; None if there is none."""
-    reason = "the latest checkpoint is found by its number"
-    refuse_option("latest_checkpoint", "latest_filename", latest_filename, reason)
-    paths = _numbered(os.fspath(checkpoint_dir))
-    return paths[-1] if paths else None
+    """The path of the checkpoint that was saved last in a folder; None if there is none."""
+    folder = os.fspath(checkpoint_dir)
+    names = _read_folder_state(folder, latest_filename or "checkpoint").get(_LATEST)
+    path = os.path.join(folder, names[0]) if names else None
+    return path if path is not None and os.path.exists(path) else None
 
 
 class CheckpointManager:
-    """Saves numbered checkpoints and deletes old ones."""
+    """Saves numbered checkpoints and deletes old ones.
+
+    Of the checkpoints, the latest `max_to_keep` are kept, and of the others one every `keep_checkpoint_every_n_hours`.
+    With `checkpoint_interval`, `save` does nothing until the `step_counter` has advanced by that many steps.
+    """
 
     def __init__(
-        self, checkpoint: Checkpoint, directory: str, max_to_keep: int | None, checkpoint_name: str = "ckpt"
+        self,
+        checkpoint: Checkpoint,
+        directory: str,
+        max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None,
+        checkpoint_name: str = "ckpt",
+        step_counter: Any = None,
+        checkpoint_interval: int | None = None,
+        init_fn: Callable | None = None,
     ) -> None:
-        self._checkpoint, self._directory = checkpoint, os.fspath(directory)
-        self._most, self._name = max_to_keep, checkpoint_name
+        if max_to_keep is not None and max_to_keep <= 0:
+            refuse("CheckpointManager", f"max_to_keep must be >= 1 or None, got {max_to_keep}", ValueError)
+        if checkpoint_interval is not None and step_counter is None:
+            refuse("CheckpointManager", "checkpoint_interval needs a step_counter", ValueError)
+        self._checkpoint, self._directory, self._name = checkpoint, os.fspath(directory), checkpoint_name
+        self._most, self._hours = max_to_keep, keep_checkpoint_every_n_hours
+        self._steps, self._interval, self._init = step_counter, checkpoint_interval, init_fn
+        self._last_step: int | None = None
         os.makedirs(self._directory, exist_ok=True)
-        if paths := self.checkpoints:
-            checkpoint._counter = int(paths[-1].rsplit("-", 1)[1])
+        state = _read_folder_state(self._directory)
+        times = [float(moment) for moment in state.get(_TIME, [])]
+        names = state.get(_ALL, [])
+        moments = times if len(times) == len(names) else [time.time()] * len(names)
+        #: The checkpoints that may be deleted, the oldest first, and when they were saved.
+        self._managed = {
+            path: moment
+            for path, moment in zip((os.path.join(self._directory, name) for name in names), moments)
+            if os.path.exists(path)
+        }
+        self._latest = latest_checkpoint(self._directory)
+        self._preserved = float(state[_KEPT][0]) if _KEPT in state else time.time()
+
+    @property
+    def directory(self) -> str:
+        """The folder."""
+        return self._directory
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint that is saved."""
+        return self._checkpoint
+
+    @property
+    def checkpoint_interval(self) -> int | None:
+        """The least number of steps between checkpoints."""
+        return self._interval
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths, the oldest first."""
-        return _numbered(self._directory, glob.escape(self._name))
+        """The paths, the oldest first. Those kept by `keep_checkpoint_every_n_hours` are not among them."""
+        return list(self._managed)
 
     @property
     def latest_checkpoint(self) -> str | None:
         """The path of the latest checkpoint; None if there is none."""
-        return self.checkpoints[-1] if self.checkpoints else None
+        return self._latest
 
-    def save(self, checkpoint_number: int | None = None, check_interval: bool = True, options: Any = None) -> str:
-        """Saves a checkpoint, deletes surplus ones, and returns the new path."""
+    def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
+        """Saves a checkpoint, deletes surplus ones, and returns the new path; None if the interval has not passed."""
         refuse_option("CheckpointManager.save", "options", options, _NO_OPTIONS)
-        if checkpoint_number is not None:
-            self._checkpoint._counter = int(checkpoint_number) - 1
-        path = self._checkpoint.save(os.path.join(self._directory, self._name))
-        if self._most is not None:
-            for old in self.checkpoints[: -self._most]:
-                os.remove(old)
+        if check_interval and not self._is_due():
+            return None
+        self._checkpoint.save_counter.assign_add(1)
+        number = int(self._checkpoint.save_counter if checkpoint_number is None else checkpoint_number)
+        path = self._checkpoint.write(os.path.join(self._directory, f"{self._name}-{number}"))
+        self._managed.pop(path, None)
+        self._managed[path] = time.time()
+        self._latest = path
+        self._delete_old()
+        self._remember_step()
+        _write_folder_state(self._directory, path, self.checkpoints, self._managed.values(), self._preserved)
         return path
+
+    def _is_due(self) -> bool:
+        if self._interval is None or self._last_step is None:
+            return True
+        return int(self._steps) - self._last_step >= self._interval
+
+    def _remember_step(self) -> None:
+        if self._steps is not None:
+            self._last_step = int(self._steps)
+
+    def _delete_old(self) -> None:
+        while self._most is not None and len(self._managed) > self._most:
+            path, moment = next(iter(self._managed.items()))
+            del self._managed[path]
+            if self._hours is not None and moment - self._hours * 3600 >= self._preserved:
+                self._preserved = moment
+            elif os.path.exists(path):
+                os.remove(path)
 
     def restore_or_initialize(self) -> str | None:
-        """Restores the latest checkpoint, if there is one; returns its path."""
-        if path := self.latest_checkpoint:
-            self._checkpoint.restore(path)
-        return path
-
-
-def _defer(unbuilt: dict[str, Any], values: dict[str, _native.Tensor]) -> None:
-    for path, optimizer in unbuilt.items():
-        parts = [(name.rpartition("."), value) for name, value in values.items()]
-        if own := {number: value for (owner, _, number), value in parts if owner == path}:
-            _fill_when_built(optimizer, own)
+        """Restores the latest checkpoint, if there is one, and returns its path; else calls `init_fn`."""
+        if self._latest is not None:
+            self._checkpoint.restore(self._latest)
+            self._remember_step()
+            return self._latest
+        if self._init is not None:
+            self._init()
+            self._remember_step()
+        return None
 
 
 def _content(ckpt_dir_or_file: str) -> tuple[str, list]:
@@ -240,26 +325,55 @@ def _content(ckpt_dir_or_file: str) -> tuple[str, list]:
     return path, tensors
 
 
+class CheckpointReader:
+    """The values in a checkpoint file."""
+
+    def __init__(self, path: str) -> None:
+        self._path, tensors = _content(path)
+        self._tensors = dict(tensors)
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        """The shapes by name."""
+        return {name: list(tensor.shape) for name, tensor in self._tensors.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, _native.DType]:
+        """The element types by name."""
+        return {name: tensor.dtype for name, tensor in self._tensors.items()}
+
+    def has_tensor(self, tensor_str: str) -> bool:
+        """Whether there is a value of this name."""
+        return tensor_str.removesuffix(_SUFFIX) in self._tensors
+
+    def get_tensor(self, tensor_str: str) -> Any:
+        """The value of this name, as an array."""
+        if not self.has_tensor(tensor_str):
+            names = sorted(self._tensors)
+            raise KeyError(f"{self._path} has no variable {tensor_str!r}; its variables are {names}")
+        return self._tensors[tensor_str.removesuffix(_SUFFIX)].numpy()
+
+
+def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
+    """The values in a checkpoint file, or in the latest one of a folder."""
+    return CheckpointReader(ckpt_dir_or_file)
+
+
 def list_variables(ckpt_dir_or_file: str) -> list[tuple[str, list[int]]]:
     """The names and shapes of the variables in a checkpoint."""
-    _, tensors = _content(ckpt_dir_or_file)
-    return [(name, list(tensor.shape)) for name, tensor in tensors]
+    return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
 def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
     """The value of a variable in a checkpoint, as an array."""
-    path, tensors = _content(ckpt_dir_or_file)
-    for found, tensor in tensors:
-        if found == name:
-            return tensor.numpy()
-    raise KeyError(f"{path} has no variable {name!r}; its variables are {[found for found, _ in tensors]}")
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
 
 
 __all__ = [
     "Checkpoint",
     "CheckpointManager",
+    "CheckpointReader",
     "ExponentialMovingAverage",
     "latest_checkpoint",
     "list_variables",
+    "load_checkpoint",
     "load_variable",
 ]

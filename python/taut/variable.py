@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _native, _raw_ops as raw, slices
 from ._common import refuse_option
+from .function import variable_created
 from .shape import TensorShape
 from .sparse import IndexedSlices
 from .tensor import text_of
@@ -56,6 +57,8 @@ class Variable(_native.Variable):
         if shape is not None:
             own = value.shape if isinstance(value, _native.Array) else np.shape(value)
             TensorShape(own).assert_is_compatible_with(shape)
+        if _native.is_tracing():
+            variable_created()
         made = super().__new__(cls, value, trainable is not False, name, dtype)
         _known[made.id] = made
         return made

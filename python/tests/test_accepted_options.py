@@ -59,7 +59,6 @@ def test_every_row_has_a_reason():
         lambda: tf.Variable(1.0, validate_shape=False),
         lambda: tf.Variable(1.0, caching_device="/CPU:0"),
         lambda: tf.train.Checkpoint().restore(None, options=object()),
-        lambda: tf.train.latest_checkpoint(".", latest_filename="checkpoint"),
         lambda: tf.data.Dataset.range(3).map(lambda x: x, num_parallel_calls=2, synchronous=True),
         lambda: tf.nest.flatten([tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0]))], expand_composites=True),
     ],

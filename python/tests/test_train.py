@@ -11,7 +11,7 @@ def test_files_and_folders_are_read(tmp_path):
     checkpoint = tf.train.Checkpoint(w=tf.Variable(weights), steps=[tf.Variable(3)])
     path = checkpoint.save(tmp_path / "model")
     for place in (path, tmp_path):
-        assert sorted(tf.train.list_variables(place)) == [("steps.0", []), ("w", [2, 3])]
+        assert tf.train.list_variables(place) == [("save_counter", []), ("steps/0", []), ("w", [2, 3])]
         np.testing.assert_array_equal(tf.train.load_variable(place, "w"), weights)
     with pytest.raises(KeyError, match="no variable 'b'"):
         tf.train.load_variable(path, "b")
@@ -50,7 +50,7 @@ def test_an_optimizer_gets_its_state_when_it_makes_it(tmp_path, kind, traced):
 
     again, other = tf.Variable([0.0, 0.0]), momentum(optimizers)
     status = tf.train.Checkpoint(v=again, optimizer=other).restore(path)
-    with pytest.raises(AssertionError, match=r"optimizer\.[12]"):
+    with pytest.raises(AssertionError, match=r"optimizer/variables/[12]"):
         status.assert_consumed()
     descend(other, again, traced)
     # Momentum by hand: 1 -> 0.8 -> 0.46 -> 0.062.
@@ -73,7 +73,7 @@ def test_models_of_keras_are_in_checkpoints(tmp_path):
     keras = pytest.importorskip("taut.keras")
     model = keras.Sequential([keras.layers.Input([3]), keras.layers.Dense(2)])
     path = tf.train.Checkpoint(model=model).write(tmp_path / "model")
-    assert tf.train.list_variables(path) == [("model.0", [3, 2]), ("model.1", [2])]
+    assert tf.train.list_variables(path) == [("model/layers/0/bias", [2]), ("model/layers/0/kernel", [3, 2])]
     kernel = model.layers[0].kernel.numpy()
     model.layers[0].kernel.assign(np.zeros((3, 2)))
     tf.train.Checkpoint(model=model).read(path).assert_consumed()

@@ -8,6 +8,7 @@ use crate::variable::Variable;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use taut_core::ops::binary::add;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::record::{self, RecordSlot, is_active, slot_of};
@@ -230,6 +231,7 @@ impl GradientTape {
         at: Location,
     ) -> Result<Vec<Option<Gradient>>> {
         self.check_unused()?;
+        let own = self.untracked_targets(targets, sources, request.output_gradients.as_deref())?;
         let seeds = self.seeds(targets, request.output_gradients)?;
         let pass = self.prepare_at(targets, sources, at)?;
         let connected = pass.connected();
@@ -241,9 +243,38 @@ impl GradientTape {
         }
         found
             .into_iter()
+            .zip(own)
             .zip(sources)
-            .map(|(gradient, source)| fill(gradient, source, request.unconnected))
+            .map(|((gradient, own), source)| {
+                fill(gradient.or(own.map(Gradient::from)), source, request.unconnected)
+            })
             .collect()
+    }
+
+    /// The gradients of sources that are targets themselves and that the tape does not track: the sum of their output
+    /// gradients.
+    fn untracked_targets(
+        &self,
+        targets: &[GradientSource],
+        sources: &[GradientSource],
+        given: Option<&[Option<Tensor>]>,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let one = |source: &GradientSource| -> Result<Option<Tensor>> {
+            if self.slot(source).is_some() || !source.spec().dtype.is_float() {
+                return Ok(None);
+            }
+            let mut sum = None;
+            for (i, _) in targets.iter().enumerate().filter(|(_, target)| is_same(target, source)) {
+                let seed = given.and_then(|given| given.get(i).cloned().flatten());
+                let seed = seed.map_or_else(|| ones(source.spec()), Ok)?;
+                sum = Some(match sum {
+                    None => seed,
+                    Some(sum) => add(sum, seed)?,
+                });
+            }
+            Ok(sum)
+        };
+        sources.iter().map(one).collect()
     }
 
     /// The gradients of a list of targets with respect to a list of sources.
@@ -392,6 +423,15 @@ impl SourceId {
             GradientSource::Tensor(tensor) => SourceId::Tensor(tensor.identity()),
             GradientSource::Variable(variable) => SourceId::Variable(variable.id()),
         }
+    }
+}
+
+/// Whether two are the same variable, or handles of the same tensor.
+fn is_same(a: &GradientSource, b: &GradientSource) -> bool {
+    match (a, b) {
+        (GradientSource::Tensor(a), GradientSource::Tensor(b)) => a.same_value_and_links(b),
+        (GradientSource::Variable(a), GradientSource::Variable(b)) => a.id() == b.id(),
+        _ => false,
     }
 }
 

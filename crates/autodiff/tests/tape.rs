@@ -121,6 +121,23 @@ fn an_intermediate_value_can_be_target_and_source() {
     assert_eq!(values(tape.gradient(&y, &x).unwrap()), [6.0]);
 }
 
+/// As in TensorFlow, also if the tape has not recorded the value.
+#[test]
+fn the_gradient_of_a_value_for_itself_is_one() {
+    let _ledger = ledger_check();
+    let (x, ids) = (vector(&[1.0, 2.0]), Tensor::from_slice(&[1, 2], [2]).unwrap());
+    let unread = Variable::new(scalar(1.0)).unwrap();
+    let tape = GradientTape::persistent();
+    assert_eq!(values(tape.gradient(&x, &x).unwrap()), [1.0, 1.0]);
+    assert_eq!(values(tape.gradient(&(&x, &x), &x).unwrap()), [2.0, 2.0]);
+    assert_eq!(values(tape.gradient(&unread, &unread).unwrap()), [1.0]);
+    let seed = Some(vec![Some(vector(&[3.0, 4.0]))]);
+    let request = GradientRequest { output_gradients: seed, ..GradientRequest::default() };
+    assert_eq!(values(tape.gradient_with(&x, &x, request).unwrap()), [3.0, 4.0]);
+    assert!(tape.gradient(&ids, &ids).unwrap().is_none());
+    assert!(tape.gradient(&stop_gradient(&x).unwrap(), &x).unwrap().is_none());
+}
+
 #[test]
 fn unwatched_values_are_not_recorded() {
     let _ledger = ledger_check();

@@ -299,6 +299,23 @@ fn an_empty_dataset_repeated_infinitely_is_empty() {
     assert_eq!(numbers(&Dataset::range(0..0).repeat(None).shuffle(4).unwrap()), [0i64; 0]);
 }
 
+/// A generator that returns the number of its run, and nothing in one run. The results are TensorFlow's.
+#[test]
+fn a_counted_repeat_goes_on_after_an_empty_repetition() {
+    let _ledger = ledger_check();
+    let empty_in = |run: i64| {
+        let runs = std::sync::atomic::AtomicI64::new(0);
+        Dataset::from_generator(move || {
+            let number = runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            (number..number + i64::from(number != run)).map(Tensor::scalar)
+        })
+    };
+    assert_eq!(numbers(&empty_in(1).repeat(3)), [2, 3]);
+    assert_eq!(numbers(&empty_in(1).repeat(3).skip(1)), [3]);
+    assert_eq!(numbers(&empty_in(1).repeat(None)), [0i64; 0]);
+    assert_eq!(numbers(&empty_in(2).repeat(None)), [1]);
+}
+
 #[test]
 fn zip_enumerate_reduce() {
     let _ledger = ledger_check();

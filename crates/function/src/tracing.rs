@@ -167,7 +167,9 @@ where
     }
 
     fn trace_reason(&self, signature: &Signature) -> TraceReason {
-        if lock(&self.report).known.contains(&signature.digest()) {
+        // Before the lock: it asks for the text of plain values, which may call methods of this function.
+        let digest = signature.digest();
+        if lock(&self.report).known.contains(&digest) {
             return TraceReason::Evicted;
         }
         let known: Vec<Arc<Signature>> =

@@ -355,8 +355,8 @@ operators! {
     __sub__ / __rsub__ = taut::sub;
     __mul__ / __rmul__ = taut::mul;
     __truediv__ / __rtruediv__ = taut::div;
-    __floordiv__ / __rfloordiv__ = taut::floor_div;
-    __mod__ / __rmod__ = taut::mod_;
+    __floordiv__ / __rfloordiv__ = binary::floor_div;
+    __mod__ / __rmod__ = binary::mod_;
     __and__ / __rand__ = binary::and;
     __or__ / __ror__ = binary::or;
     __xor__ / __rxor__ = binary::xor;

@@ -29,8 +29,9 @@ binary_functions! {
     "sub": taut::sub;
     "mul": taut::mul;
     "div": taut::div;
-    "floor_div": taut::floor_div;
-    "mod": taut::mod_;
+    "floor_div": floor_div;
+    "mod": mod_;
+    "truncate_mod": truncate_mod;
     "pow": taut::pow;
     "maximum": taut::maximum;
     "minimum": taut::minimum;
@@ -63,6 +64,46 @@ logical_or_bitwise! {
     and: taut::logical_and, taut::bitwise_and;
     or: taut::logical_or, taut::bitwise_or;
     xor: taut::logical_xor, taut::bitwise_xor;
+}
+
+macro_rules! checked_division {
+    ($($name:ident: $function:path;)*) => {$(
+        /// The function of floats; of integers, an error if a divisor is 0, as in TensorFlow.
+        pub fn $name(x: Operand, y: Operand) -> taut::Result<Tensor> {
+            check_divisor(&x, &y)?;
+            $function(x, y)
+        }
+    )*};
+}
+
+checked_division! {
+    floor_div: taut::floor_div;
+    mod_: taut::mod_;
+    truncate_mod: taut::truncate_mod;
+}
+
+/// Refuses an integer divisor of 0. A divisor that is traced is checked whenever the function runs.
+fn check_divisor(x: &Operand, y: &Operand) -> taut::Result<()> {
+    let is_empty = |operand: &Operand| matches!(operand, Operand::Tensor(tensor) if tensor.is_empty());
+    if is_float(x) || is_float(y) || is_empty(x) {
+        return Ok(());
+    }
+    match y {
+        Operand::Scalar(scalar) if scalar.to_f64() != 0.0 => Ok(()),
+        Operand::Scalar(_) => Err(taut::Error::value(DIVISION_BY_ZERO)),
+        Operand::Tensor(divisor) => {
+            taut::ensure(taut::all(divisor.clone(), None, false)?, DIVISION_BY_ZERO).map(drop)
+        }
+    }
+}
+
+const DIVISION_BY_ZERO: &str = "integer division by zero: the divisor must not be 0";
+
+fn is_float(operand: &Operand) -> bool {
+    match operand {
+        Operand::Tensor(tensor) => tensor.dtype().is_float(),
+        Operand::Scalar(scalar) => matches!(scalar, taut::Scalar::Float(_)),
+    }
 }
 
 fn is_bool(operand: &Operand) -> bool {

@@ -510,6 +510,12 @@ impl Dataset {
         wrap(slf.py(), inner, None, &[slf.clone(), other.clone()])
     }
 
+    /// The datasets that this one is built on.
+    #[getter]
+    fn parents(&self, py: Python<'_>) -> Vec<Py<Dataset>> {
+        self.parents.iter().map(|parent| parent.clone_ref(py)).collect()
+    }
+
     /// The number of elements; -1 if it is infinite, -2 if it is unknown.
     fn cardinality(&self) -> i64 {
         match self.inner.cardinality() {

@@ -249,7 +249,7 @@ impl Tree {
                 ArrayValue::Variable(variable) => Tree::Tensor(read(variable)?),
             });
         }
-        if let Ok(list) = object.cast_exact::<PyList>() {
+        if let Ok(list) = object.cast::<PyList>() {
             let _level = NestingLevel::enter()?;
             return Ok(Tree::List(list.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?));
         }

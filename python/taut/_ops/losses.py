@@ -77,11 +77,17 @@ def compute_average_loss(
     loss = as_tensor(per_example_loss)
     if not loss.ndim:
         refuse("compute_average_loss", "per_example_loss must have rank >= 1, got a scalar", ValueError)
-    count = loss.shape[0] if global_batch_size is None else global_batch_size
+    count = as_tensor(loss.shape[0] if global_batch_size is None else global_batch_size)
+    if not count.dtype.is_integer:
+        refuse("compute_average_loss", f"global_batch_size must be an integer, got {count.dtype.name}", TypeError)
+    if count.ndim:
+        refuse("compute_average_loss", f"global_batch_size must be a scalar, got shape {count.shape}", ValueError)
+    if not count.is_symbolic and int(count) < 0:
+        refuse("compute_average_loss", f"global_batch_size must be >= 0, got {int(count)}")
     if sample_weight is not None:
         weight = as_tensor(sample_weight, loss.dtype)
         loss = loss * raw.reshape(weight, [*weight.shape, *[1] * (loss.ndim - weight.ndim)])
-    return reduce_sum(loss) / count
+    return raw.div_no_nan(reduce_sum(loss), raw.cast(count, loss.dtype))
 
 
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:

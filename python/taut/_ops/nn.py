@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import refuse
+from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
 from .clipping import clip_by_norm
 from .random import check_algorithm, next_key, seed_key
 
 if TYPE_CHECKING:
     from .._typing import TensorLike
+
+
+def swish(features: TensorLike, beta: Any = 1.0, name: str | None = None) -> Tensor:
+    """Sigmoid linear unit: `features * sigmoid(beta * features)`."""
+    if not isinstance(beta, _native.Array):
+        return raw.silu(features, beta)
+    # A tensor may have a gradient.
+    features = as_tensor(features)
+    return features * raw.sigmoid(cast_to(as_tensor(beta), features.dtype) * features)
 
 
 def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import as_ints, as_tuple, refuse, unify_dtypes
+from .._common import as_ints, as_tuple, cast_to, refuse, unify_dtypes
 from .._native import Tensor, as_tensor
 from ..shape import TensorShape
 from ..tensor import shape as _shape_tensor
@@ -75,6 +75,14 @@ def pad(
 ) -> Tensor:
     """Pads a tensor with a constant, or by reflection without ("REFLECT") or with ("SYMMETRIC") the edge."""
     mode = mode.upper()
+    if mode == "CONSTANT" and isinstance(constant_values, _native.Array):
+        tensor = as_tensor(tensor)
+        if tensor.dtype.is_floating:
+            # A tensor may have a gradient, and is known only when a traced function runs.
+            inside = raw.pad(raw.ones_like(tensor, dtypes.bool), paddings, mode, False)
+            return raw.where(
+                inside, raw.pad(tensor, paddings, mode, 0), cast_to(as_tensor(constant_values), tensor.dtype)
+            )
     return raw.pad(tensor, paddings, mode, constant_values if mode == "CONSTANT" else None)
 
 
@@ -84,6 +92,12 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     if shape is not None and not x.shape.is_compatible_with(shape):
         refuse("ensure_shape", f"expected shape {TensorShape(shape)}, got {x.shape}")
     return x
+
+
+def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """Removes axes of size one: the given ones, or all if none are given."""
+    axes = None if axis is None else as_ints(axis)
+    return raw.squeeze(input, axes or None)
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:

@@ -40,7 +40,7 @@ def _has_rows(part: Any) -> bool:
 
 
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
-    if datasets.is_traced(iterable):
+    if isinstance(iterable, Dataset) and datasets.is_traced(iterable):
         return iterable.enumerate(start)
     if not _has_rows(iterable):
         return enumerate(iterable, start)
@@ -48,7 +48,7 @@ def _enumerate(iterable: Any, start: Any = 0) -> Any:
 
 
 def _zip(*iterables: Any, strict: bool = False) -> Any:
-    if iterables and not strict and all(map(datasets.is_traced, iterables)):
+    if iterables and not strict and all(isinstance(one, Dataset) and datasets.is_traced(one) for one in iterables):
         return Dataset.zip(iterables)
     if not iterables or not all(map(_has_rows, iterables)):
         return zip(*iterables, strict=strict)

@@ -3,59 +3,32 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import os
+import weakref
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _native, _raw_ops as raw, dtypes, nest
-from ..errors import InvalidArgumentError, OutOfRangeError
+from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from ..function import Function
 from ..shape import TensorShape
 from ..spec import TensorSpec
-from . import _stages
+from . import _specs, _stages
+from ._iterators import (
+    DatasetIterator,
+    Optional,
+    Report as Report,
+    TracedIterator as TracedIterator,
+    traced_iterator,
+)
+from ._structures import as_tensors, fill_unknown, flat_shapes, typed_element
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
-
-
-class Report(str):
-    """Statistics of a pipeline's stages: printable, with `stages` of (stage, peak bytes)."""
-
-    stages: list[tuple[str, int]]
-
-
-class DatasetIterator:
-    """An iterator over a dataset. Its position can be saved and resumed."""
-
-    def __init__(self, running: _native.DatasetIterator) -> None:
-        self._running = running
-
-    def __iter__(self) -> DatasetIterator:
-        return self
-
-    def __next__(self) -> Any:
-        return next(self._running)
-
-    def get_next(self) -> Any:
-        """The next element; raises `tf.errors.OutOfRangeError` after the last."""
-        try:
-            return next(self._running)
-        except StopIteration:
-            raise OutOfRangeError("the dataset has no more elements") from None
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """The position: epoch, and number of elements delivered. `dataset.iterate(position)` resumes there."""
-        return self._running.position
-
-    def report(self) -> Report:
-        """Statistics of each stage: elements, peak bytes, and waiting times."""
-        text, stages = self._running.report()
-        report = Report(text)
-        report.stages = stages
-        return report
 
 
 class Dataset:
@@ -69,14 +42,32 @@ class Dataset:
     [0, 1, 4, 9, 16]
     """
 
-    def __init__(self, native: _native.Dataset) -> None:
+    def __init__(self, native: _native.Dataset, elements: Callable[[], _specs.MaybeElements] = lambda: None) -> None:
         self._native = native
         self._epochs = 0
+        # An iterator that has computed its first element for its specs. The next iteration takes it.
+        self._begun: DatasetIterator | None = None
+        self._find_elements = elements
+
+    @functools.cached_property
+    def _elements(self) -> _specs.MaybeElements:
+        """What is known of the elements without computing one."""
+        return self._find_elements()
 
     @classmethod
-    def _from_iterators(cls, elements: Callable[[], Iterator]) -> Dataset:
+    def _from_iterators(
+        cls, elements: Callable[[], Iterator], known: Callable[[], _specs.MaybeElements] = lambda: None
+    ) -> Dataset:
         """A dataset over a Python iterator, which is created anew for each iteration."""
-        return cls(_native.Dataset.from_generator(elements))
+        return cls(_native.Dataset.from_generator(elements), known)
+
+    def _same(self, native: _native.Dataset) -> Dataset:
+        """A stage that leaves the elements as they are, the last one at the end."""
+        return Dataset(native, lambda: self._elements)
+
+    def _uniform(self, native: _native.Dataset) -> Dataset:
+        """A stage that changes the number or the order of the elements."""
+        return Dataset(native, lambda: _specs.uniform(self._elements))
 
     @classmethod
     def _of(cls, native: _native.Dataset) -> Dataset:
@@ -88,12 +79,16 @@ class Dataset:
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of the rows of tensors."""
-        return Dataset(_native.Dataset.from_tensor_slices(_tensors(tensors)))
+        rows = as_tensors(tensors)
+        known = _specs.exactly(_specs.rows(_specs.specs_of(rows)))
+        return Dataset(_native.Dataset.from_tensor_slices(rows), lambda: known)
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of one element."""
-        return Dataset(_native.Dataset.from_tensors(_tensors(tensors)))
+        element = as_tensors(tensors)
+        known = _specs.exactly(_specs.specs_of(element))
+        return Dataset(_native.Dataset.from_tensors(element), lambda: known)
 
     @staticmethod
     def from_generator(
@@ -110,21 +105,22 @@ class Dataset:
             if output_shapes is None:
                 signature = nest.map_structure(dtypes.as_dtype, output_types)
             else:
-                shapes = [TensorShape(shape) for shape in _flat_shapes(output_shapes, output_types)]
+                shapes = [TensorShape(shape) for shape in flat_shapes(output_shapes, output_types)]
                 flat = [TensorSpec(s, d) for s, d in zip(shapes, nest.flatten(output_types))]
                 signature = nest.pack_sequence_as(output_types, flat)
 
         def elements() -> Iterator:
             for element in generator(*(args or ())):
-                yield _typed_element(element, signature) if signature is not None else element
+                yield typed_element(element, signature) if signature is not None else element
 
-        return Dataset._from_iterators(elements)
+        return Dataset._from_iterators(elements, lambda: _specs.of_signature(signature))
 
     @staticmethod
     def range(*args: int, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
         """Creates a dataset of the integers of Python's `range`."""
         numbers = range(*(int(arg) for arg in args))
-        return Dataset(_native.Dataset.range(numbers.start, numbers.stop, numbers.step, output_type))
+        known = _specs.exactly(TensorSpec([], output_type))
+        return Dataset(_native.Dataset.range(numbers.start, numbers.stop, numbers.step, output_type), lambda: known)
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
@@ -133,7 +129,8 @@ class Dataset:
         if isinstance(structure, Dataset):
             structure = (structure,)
         flat = nest.flatten(structure)
-        made = Dataset(_native.Dataset.zip([dataset._native for dataset in flat]))
+        native = _native.Dataset.zip([dataset._native for dataset in flat])
+        made = Dataset(native, lambda: _specs.zipped([dataset._elements for dataset in flat]))
         if isinstance(structure, tuple) and all(isinstance(part, Dataset) for part in structure):
             return made
         return made.map(lambda *parts: nest.pack_sequence_as(structure, list(parts)))
@@ -153,6 +150,10 @@ class Dataset:
         """
         weights = [1.0] * len(datasets) if weights is None else [float(weight) for weight in weights]
         pairs = [(dataset, weight) for dataset, weight in zip(datasets, weights) if weight]
+
+        def known() -> _specs.MaybeElements:
+            return _specs.common(dataset._elements for dataset, _ in pairs)
+
         if stop_on_empty_dataset or rerandomize_each_iteration is False:
             start, runs = _seed(seed), itertools.count()
 
@@ -161,14 +162,18 @@ class Dataset:
                 choices = _stages.drawn([weight for _, weight in pairs], [start, run])
                 return _stages.chosen([dataset for dataset, _ in pairs], choices, stop_on_empty_dataset)
 
-            return Dataset._from_iterators(elements)
+            return Dataset._from_iterators(elements, known)
         sources = [(dataset._native, weight) for dataset, weight in pairs]
-        return Dataset(_native.Dataset.sample_from(sources, _seed(seed)))
+        start = _seed(seed)
+        return Dataset(_seeded(_native.Dataset.sample_from(sources, start), start), known)
 
     @staticmethod
     def choose_from_datasets(datasets: list, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
         """Takes elements from datasets by index; the indices are the elements of `choice_dataset`."""
-        return Dataset._from_iterators(lambda: _stages.chosen(datasets, choice_dataset, stop_on_empty_dataset))
+        return Dataset._from_iterators(
+            lambda: _stages.chosen(datasets, choice_dataset, stop_on_empty_dataset),
+            lambda: _specs.common(dataset._elements for dataset in datasets),
+        )
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
@@ -193,15 +198,16 @@ class Dataset:
             raise ValueError(f"synchronous=True needs num_parallel_calls=None, got {num_parallel_calls}")
         if num_parallel_calls is not None:
             workers = (os.cpu_count() or 1) if num_parallel_calls == AUTOTUNE else int(num_parallel_calls)
-        return Dataset(self._native.map(_converted(map_func), workers))
+        function = _converted(map_func)
+        return Dataset(self._native.map(function, workers), lambda: _specs.mapped(self._elements, function))
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Keeps the elements for which a function returns true."""
-        return Dataset(self._native.filter(_converted(predicate)))
+        return self._uniform(self._native.filter(_converted(predicate)))
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Takes elements until a function returns false."""
-        return Dataset(self._native.take_while(_converted(predicate)))
+        return self._uniform(self._native.take_while(_converted(predicate)))
 
     def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
         """Maps each element to a dataset and concatenates these."""
@@ -231,7 +237,11 @@ class Dataset:
         """Combines consecutive elements along a new first axis."""
         if int(batch_size) < 1:
             raise InvalidArgumentError(f"batch_size must be >= 1, got {int(batch_size)}")
-        return Dataset(self._native.batch(int(batch_size), drop_remainder))
+        size, count = int(batch_size), self._native.cardinality()
+        return Dataset(
+            self._native.batch(size, drop_remainder),
+            lambda: _specs.batched(self._elements, size, count, drop_remainder),
+        )
 
     def padded_batch(
         self,
@@ -242,14 +252,14 @@ class Dataset:
         name: str | None = None,
     ) -> Dataset:
         """As `batch`, padding elements to the largest shape, or to a given one."""
-        shapes = [] if padded_shapes is None else [list(shape) for shape in _flat_shapes(padded_shapes, None)]
+        shapes = [] if padded_shapes is None else [list(shape) for shape in flat_shapes(padded_shapes, None)]
         shapes = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
         values = [] if padding_values is None else nest.flatten(padding_values)
         return Dataset(self._native.padded_batch(int(batch_size), shapes, values, drop_remainder))
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """Splits elements into their rows."""
-        return Dataset(self._native.unbatch())
+        return Dataset(self._native.unbatch(), lambda: _specs.unbatched(self._elements))
 
     def rebatch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Changes the batch size."""
@@ -268,40 +278,44 @@ class Dataset:
             raise ValueError("exactly one of buffer_size and buffer_bytes must be given")
         each = reshuffle_each_iteration is not False
         size = None if buffer_size is None else int(buffer_size)
-        return Dataset(self._native.shuffle(size, buffer_bytes, _seed(seed), each))
+        start = _seed(seed)
+        return self._uniform(_seeded(self._native.shuffle(size, buffer_bytes, start, each), start))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
         """Repeats the dataset `count` times, or infinitely."""
-        return Dataset(self._native.repeat(None if count in (None, -1) else int(count)))
+        return self._uniform(self._native.repeat(None if count in (None, -1) else int(count)))
 
     def take(self, count: int, name: str | None = None) -> Dataset:
         """Takes the first `count` elements; all of them for -1."""
-        return self if count == -1 else Dataset(self._native.take(int(count)))
+        if count == -1:
+            return self
+        taken, total = self._native.take(int(count)), self._native.cardinality()
+        return self._same(taken) if 0 <= total <= int(count) else Dataset(taken, self._but_the_last)
 
     def skip(self, count: int, name: str | None = None) -> Dataset:
         """Skips the first `count` elements; all of them for -1."""
-        return self.take(0) if count == -1 else Dataset(self._native.skip(int(count)))
+        return self.take(0) if count == -1 else self._same(self._native.skip(int(count)))
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
         """Keeps every `num_shards`-th element, starting at `index`."""
-        return Dataset(self._native.shard(int(num_shards), int(index)))
+        return self._uniform(self._native.shard(int(num_shards), int(index)))
 
     def cache(self, filename: str = "", name: str | None = None, memory_bytes: int | None = None) -> Dataset:
         """Caches the elements of the first iteration: in memory, in a file, or up to `memory_bytes` in memory and the
         rest in a file.
         """
-        return Dataset(self._native.cache(filename or None, memory_bytes))
+        return self._same(self._native.cache(filename or None, memory_bytes))
 
     def prefetch(
         self, buffer_size: int | None = None, name: str | None = None, buffer_bytes: int | None = None
     ) -> Dataset:
         """Prepares elements on a background thread: `buffer_size` of them, or `buffer_bytes` bytes."""
         size = 2 if buffer_size in (None, AUTOTUNE) else int(buffer_size)
-        return Dataset(self._native.prefetch(size, buffer_bytes))
+        return self._same(self._native.prefetch(size, buffer_bytes))
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
         """Pairs each element with its index."""
-        return Dataset(self._native.enumerate(int(start)))
+        return Dataset(self._native.enumerate(int(start)), lambda: _specs.numbered(self._elements))
 
     def window(
         self,
@@ -316,7 +330,8 @@ class Dataset:
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """Appends the elements of another dataset."""
-        return Dataset(self._native.concatenate(dataset._native))
+        native = self._native.concatenate(dataset._native)
+        return Dataset(native, lambda: _specs.common([self._elements, dataset._elements]))
 
     def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
         """Maps elements with a state: `scan_func(state, element)` returns the next state and an element."""
@@ -325,7 +340,7 @@ class Dataset:
 
     def unique(self, name: str | None = None) -> Dataset:
         """Keeps the first occurrence of each element. Elements must be tensors; all distinct ones are kept in memory."""
-        return Dataset._from_iterators(lambda: _stages.distinct(self))
+        return Dataset._from_iterators(lambda: _stages.distinct(self), lambda: _specs.uniform(self._elements))
 
     def group_by_window(
         self,
@@ -384,7 +399,7 @@ class Dataset:
                     raise InvalidArgumentError(
                         f"elements must be shorter than the last boundary, {bucket_boundaries[-1]}"
                     )
-                shapes = _fill_unknown(shapes, bucket_boundaries[number] - 1)
+                shapes = fill_unknown(shapes, bucket_boundaries[number] - 1)
             return window.padded_batch(bucket_batch_sizes[number], shapes, padding_values, drop_remainder)
 
         size = bucket_batch_sizes.__getitem__
@@ -398,6 +413,8 @@ class Dataset:
         """Reduces all elements with a state: `state = reduce_func(state, element)`."""
         state = nest.map_structure(_native.as_tensor, initial_state)
         step = Function(reduce_func, on_retrace="allow")
+        if _native.is_tracing():
+            return _stages.reduced_in_trace(iter(self), state, step)
         for element in self:
             state = step(state, element)
         return state
@@ -410,29 +427,69 @@ class Dataset:
 
     @property
     def element_spec(self) -> Any:
-        """The types and shapes of the first element, which is computed for this."""
-        for element in self.take(1).iterate((0, 0)):
-            return nest.map_structure(
-                lambda leaf: TensorSpec.from_tensor(leaf) if isinstance(leaf, _native.Array) else leaf, element
-            )
-        raise ValueError("the dataset is empty: it has no element_spec")
+        """The types and shapes of the elements; None stands for a size that differs in the last one.
 
-    def __iter__(self) -> DatasetIterator:
+        A first element is computed for this only if a stage does not tell otherwise, and is delivered later.
+        """
+        known = self._elements
+        if known is None or known.is_uniform:
+            return self._first_spec()
+        return nest.map_structure(lambda each, last: each.most_specific_compatible_type(last), *known)
+
+    def _first_spec(self) -> Any:
+        """The types and shapes of the first element."""
+        known = self._elements
+        if known is not None:
+            return known.each
+        with _native.InitScope():
+            begun = self._start()
+            if not begun._has_next():
+                raise InvalidArgumentError(
+                    "the types and shapes of an empty dataset are not known\n  help: give output_signature to from_generator"
+                )
+            self._begun = begun
+            return begun._next_spec()
+
+    def _but_the_last(self) -> _specs.MaybeElements:
+        known = self._elements
+        return None if known is None else _specs.exactly(known.each)
+
+    def _seeds_digest(self) -> int:
+        """A number that depends on the seeds of all stages."""
+        found, rest = [], [self._native]
+        while rest:
+            stage = rest.pop()
+            found.append(str(_seeds.get(stage)))
+            rest.extend(stage.parents)
+        return zlib.crc32(" ".join(found).encode())
+
+    def _start(self) -> DatasetIterator:
+        """An iterator over the next epoch."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            return begun
         epoch = self._epochs
         self._epochs += 1
-        return DatasetIterator(self._native.iterate((epoch, 0)))
+        return DatasetIterator(self._native.iterate((epoch, 0)), self)
+
+    def __iter__(self) -> Any:
+        return traced_iterator(self, self._first_spec()) if _native.is_tracing() else self._start()
 
     def iterate(self, position: tuple[int, int] | None = None) -> DatasetIterator:
         """An iterator that resumes at a `DatasetIterator.position`."""
-        return DatasetIterator(self._native.iterate(position))
+        return DatasetIterator(self._native.iterate(position), self)
 
     def as_numpy_iterator(self) -> Iterator:
         """Iterates over the elements as arrays."""
-        for element in self:
-            yield nest.map_structure(lambda leaf: leaf.numpy() if isinstance(leaf, _native.Array) else leaf, element)
+        if _native.is_tracing():
+            text = "as_numpy_iterator needs values, which a traced function does not have: iterate over the dataset"
+            raise OperatorNotAllowedInGraphError(f"{text}\n  at {_native.calling_line()}")
+        return map(_stages.as_arrays, self)
 
     def get_single_element(self, name: str | None = None) -> Any:
         """The only element; an error if there are more or none."""
+        if _native.is_tracing():
+            return _stages.single_in_trace(iter(self))
         elements = list(self.take(2))
         if len(elements) != 1:
             raise InvalidArgumentError(
@@ -457,63 +514,18 @@ class Dataset:
         return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
 
 
-def _tensors(structure: Any) -> Any:
-    """Converts lists of numbers to tensors inside a structure."""
-    if isinstance(structure, dict):
-        return {key: _tensors(part) for key, part in structure.items()}
-    if isinstance(structure, tuple):
-        parts = [_tensors(part) for part in structure]
-        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    return _native.as_tensor(structure)
-
-
 def _from_elements(elements: list) -> Dataset:
     """A dataset of these elements."""
     return Dataset._from_iterators(lambda: iter(elements))
 
 
-def _fill_unknown(shapes: Any, size: int) -> Any:
-    """Shapes with `size` in place of unknown sizes."""
-    if isinstance(shapes, dict):
-        return {key: _fill_unknown(part, size) for key, part in shapes.items()}
-    if _is_shape(shapes):
-        return TensorShape(size if dim in (None, -1) else dim for dim in shapes)
-    return tuple(_fill_unknown(part, size) for part in shapes)
+#: The seeds of the stages that draw random numbers.
+_seeds: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
 
 
-def _is_shape(shapes: Any) -> bool:
-    return isinstance(shapes, TensorShape) or all(dim is None or isinstance(dim, int) for dim in shapes)
-
-
-def _flat_shapes(shapes: Any, like: Any) -> list:
-    """Flattens a structure of shapes, which are lists themselves."""
-    if isinstance(shapes, dict):
-        return [shape for key in sorted(shapes) for shape in _flat_shapes(shapes[key], None)]
-    if _is_shape(shapes) and not (
-        isinstance(shapes, tuple) and len(shapes) == 0 and like is not None and nest.is_nested(like)
-    ):
-        return [shapes]
-    return [shape for part in shapes for shape in _flat_shapes(part, None)]
-
-
-def _typed_element(element: Any, signature: Any) -> Any:
-    """Converts an element to the types of a signature; raises ValueError if it does not fit."""
-
-    def one(spec: Any, leaf: Any) -> Any:
-        dtype = getattr(spec, "dtype", spec)
-        # Copied: a generator may yield the same array each time.
-        made = _native.own_tensor(leaf, dtype)
-        if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(made.shape):
-            raise ValueError(f"the generator must yield shape {spec.shape}, got {made.shape}")
-        return made
-
-    if isinstance(signature, (tuple, list)):
-        if not isinstance(element, (tuple, list)) or len(element) != len(signature):
-            raise ValueError(f"the generator must yield {signature!r}, got {element!r}")
-        return tuple(_typed_element(part, spec) for part, spec in zip(element, signature))
-    if isinstance(signature, dict):
-        return {key: _typed_element(element[key], spec) for key, spec in signature.items()}
-    return one(signature, element)
+def _seeded(stage: _native.Dataset, seed: int) -> _native.Dataset:
+    _seeds[stage] = seed
+    return stage
 
 
 def _seed(seed: int | None) -> int:
@@ -536,4 +548,6 @@ class experimental:  # noqa: N801
     """The namespace `tf.data.experimental`."""
 
     AUTOTUNE = AUTOTUNE
+    Optional = Optional
     cardinality = staticmethod(lambda dataset: dataset.cardinality())
+    get_next_as_optional = staticmethod(lambda iterator: iterator.get_next_as_optional())

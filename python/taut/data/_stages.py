@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, nest
+from .. import _native, _raw_ops as raw, nest
 from ..errors import InvalidArgumentError
 from ..function import Function
 
@@ -82,3 +82,29 @@ def grouped(dataset: Iterable, key_func: Callable, reduce_func: Callable, size: 
             yield from reduce_func(_native.own_tensor(np.int64(key)), held(windows.pop(key)))
     for key in sorted(windows):
         yield from reduce_func(_native.own_tensor(np.int64(key)), held(windows[key]))
+
+
+def as_arrays(element: Any) -> Any:
+    """The element with arrays in place of tensors."""
+    return nest.map_structure(lambda leaf: leaf.numpy() if isinstance(leaf, _native.Array) else leaf, element)
+
+
+def reduced_in_trace(iterator: Any, state: Any, step: Callable) -> Any:
+    """Reduces the elements of an iterator of a traced function: a loop that runs with the function."""
+
+    def holds(_states: list) -> Any:
+        return iterator.has_next()
+
+    def body(states: list) -> list:
+        return nest.flatten(step(nest.pack_sequence_as(state, states), iterator.get_next()))
+
+    return nest.pack_sequence_as(state, _native.while_loop(holds, body, nest.flatten(state)))
+
+
+def single_in_trace(iterator: Any) -> Any:
+    """The only element of an iterator of a traced function; an error when it runs if there are more or none."""
+    found = iterator.get_next_as_optional()
+    message = "the dataset must have exactly one element, it has "
+    raw.ensure(found.has_value(), f"{message}none")
+    raw.ensure(raw.logical_not(iterator.has_next()), f"{message}more")
+    return found.value

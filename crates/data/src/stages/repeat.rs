@@ -17,14 +17,13 @@ struct RepeatCursor<T> {
     epoch: u64,
     /// Repetitions left, including this one.
     left: Option<u64>,
-    /// Whether this repetition has returned an element. An empty one is the end: `repeat(None)` of an empty dataset would
-    /// never return.
+    /// Whether this repetition has returned an element. An empty one ends `repeat(None)`, which would never return.
     found: bool,
 }
 
 impl<T: DatasetElement> Dataset<T> {
     /// Repeats the dataset `times` times, or infinitely often. Each repetition is another epoch: a `shuffle` before it draws
-    /// another order. An empty dataset stays empty.
+    /// another order. An empty repetition ends an infinite one; a counted one goes on with the next.
     ///
     /// ```
     /// use taut_data::Dataset;
@@ -72,7 +71,7 @@ impl<T: DatasetElement> RepeatCursor<T> {
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(1 + more);
         }
-        if !found || self.left == Some(0) {
+        if (!found && self.left.is_none()) || self.left == Some(0) {
             return Ok(false);
         }
         self.epoch = self.epoch.wrapping_add(1 + more);

@@ -10,6 +10,7 @@ from typing import Any
 from keras.src.utils.python_utils import is_default
 
 import taut as tf
+from taut._trackable import variables_made
 from taut.autograph import calls
 
 
@@ -30,6 +31,9 @@ class Layer:
         build = vars(cls).get("build")
         if isinstance(build, types.FunctionType) and not is_default(build):
             setattr(cls, "build", outside_of_traces(build))
+
+    def _post_track_variable(self, variable: Any) -> None:
+        variables_made(self)
 
 
 def converted_in_traces(call: Callable) -> Callable:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras.src import ops
@@ -10,8 +11,21 @@ from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.optimizers import base_optimizer
 
 import taut as tf
+from taut._trackable import variables_made
 from taut.keras.backend.convert import convert_to_tensor
 from taut.keras.backend.variable import Variable, native
+
+
+def then_restored(build: Callable) -> Callable:
+    """The method; afterwards, variables take the values of a checkpoint that wait for them."""
+
+    @functools.wraps(build)
+    def built(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = build(self, *args, **kwargs)
+        variables_made(self)
+        return result
+
+    return built
 
 
 class Optimizer(base_optimizer.BaseOptimizer):
@@ -29,6 +43,12 @@ class Optimizer(base_optimizer.BaseOptimizer):
         if trainable_variables is not None:
             trainable_variables = [self._as_keras_variable(variable) for variable in trainable_variables]
         super().apply(grads, trainable_variables)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        build = vars(cls).get("build")
+        if build is not None:
+            setattr(cls, "build", then_restored(build))
 
     def _supports_sparse(self):
         """Whether an update by a sparse gradient touches only its rows: plain gradient descent."""

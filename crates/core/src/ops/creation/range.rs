@@ -6,6 +6,7 @@ use crate::ops::elementwise::check_fits;
 use crate::ops::sample::dtypes;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Scalar, Tensor, apply, promote};
+use half::{bf16, f16};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -44,13 +45,25 @@ impl Sequence {
                 format!("{dtype} needs integer bounds, got start={start}, limit={limit}, delta={delta}");
             return Err(Error::dtype(message).help("use a float dtype, or pass integers"));
         }
-        let len = ((limit.to_f64() - start.to_f64()) / delta.to_f64()).ceil();
+        // In the arithmetic of the elements: 1/49 has 49 steps to 1 as a float32, and 50 as a float64.
+        let [first, last, step] = [start, limit, delta].map(|scalar| rounded(scalar.to_f64(), dtype));
+        let len = rounded(rounded(last - first, dtype) / step, dtype).ceil();
         if len.is_nan() || !start.to_f64().is_finite() {
             return Err(Error::value(format!(
                 "start, limit and delta must be finite, got start={start}, limit={limit}, delta={delta}"
             )));
         }
         Ok(len as usize)
+    }
+}
+
+/// A number rounded to a float dtype.
+fn rounded(value: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => f16::from_f64(value).to_f64(),
+        DType::BF16 => bf16::from_f64(value).to_f64(),
+        DType::F32 => f64::from(value as f32),
+        _ => value,
     }
 }
 

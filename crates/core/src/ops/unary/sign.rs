@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::binary::mul;
+use crate::ops::creation::zeros_like;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, invalid_unary};
 use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
@@ -12,7 +13,9 @@ static NEG: Elementwise =
     Elementwise::unary("neg", Unary::Neg, ComputeDType::Same).grad(|_| Saves::NOTHING, |_, g, _| neg(g));
 static ABS: Elementwise = Elementwise::unary("abs", Unary::Abs, ComputeDType::Same)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, sign(call.input(0)?)?));
-static SIGN: Elementwise = Elementwise::unary("sign", Unary::Sign, ComputeDType::Same);
+/// The gradient is zero rather than missing, so that the second derivative of `abs` exists.
+static SIGN: Elementwise = Elementwise::unary("sign", Unary::Sign, ComputeDType::Same)
+    .grad(|_| Saves::NOTHING, |_, g, _| zeros_like(g, None));
 
 /// The negative of each element; integers wrap. Also `-x` on tensors.
 ///

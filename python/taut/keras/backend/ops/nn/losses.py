@@ -43,13 +43,15 @@ def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool 
             "Arguments `target` and `output` must have the same shape up until the last dimension. Received: "
             f"target.shape={shape_of(target)}, output.shape={shape_of(output)}"
         )
-    if not from_logits:
-        output = output / tf.reduce_sum(output, axis=axis, keepdims=True)
-        logs = tf.math.log(clip_probabilities(output))
-        return -tf.reduce_sum(tf.one_hot(target, classes, axis=axis, dtype=output.dtype) * logs, axis=axis)
-    if axis in (-1, len(output.shape) - 1):
+    if from_logits and axis in (-1, len(output.shape) - 1):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=output)
-    logs = tf.nn.log_softmax(output, axis=axis)
+    # A label out of range has no one in its one-hot row: its loss would be 0.
+    in_range = tf.reduce_all((target >= 0) & (target < classes))
+    tf.debugging.Assert(in_range, [f"labels must be in [0, {classes}), got", target])
+    if from_logits:
+        logs = tf.nn.log_softmax(output, axis=axis)
+    else:
+        logs = tf.math.log(clip_probabilities(output / tf.reduce_sum(output, axis=axis, keepdims=True)))
     return -tf.reduce_sum(tf.one_hot(target, classes, axis=axis, dtype=output.dtype) * logs, axis=axis)
 
 

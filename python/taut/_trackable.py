@@ -1,0 +1,291 @@
+"""The variables and other states of objects by path, and values that wait for variables which are created later."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from . import _native
+from ._common import refuse
+from .errors import InvalidArgumentError
+
+#: Objects that save a state of their own have these methods: `_saved_state() -> tensor`, `_restore_state(tensor)`.
+_STATE = "_saved_state"
+
+
+class Leaf:
+    """A state that is saved under one name: a variable, or that of an object such as an iterator."""
+
+    def __init__(self, thing: Any) -> None:
+        self._state = thing if hasattr(thing, _STATE) else None
+        self._variable = None if self._state else variable_of(thing)
+
+    @property
+    def identity(self) -> int:
+        """A number that no other state has."""
+        return id(self._state) if self._variable is None else id(self._variable)
+
+    def as_variable(self) -> _native.Variable:
+        """The state as a variable."""
+        if self._variable is not None:
+            return self._variable
+        return _native.Variable(self._state._saved_state(), False, None, None)  # type: ignore[union-attr]
+
+    def check(self, path: str, value: _native.Tensor) -> None:
+        """Raises an error if a value does not fit."""
+        own = self._variable
+        if own is not None and (own.dtype != value.dtype or tuple(own.shape) != tuple(value.shape)):
+            want, got = f"{own.dtype.name}{list(own.shape)}", f"{value.dtype.name}{list(value.shape)}"
+            text = f"{path} must have the type and shape of its variable, {want}, got {got}"
+            refuse("Checkpoint.restore", text, InvalidArgumentError)
+
+    def restore(self, value: _native.Tensor) -> None:
+        """Takes a value."""
+        with _native.InitScope():
+            if self._variable is not None:
+                self._variable._assign(value)
+            else:
+                self._state._restore_state(value)  # type: ignore[union-attr]
+
+
+def variable_of(thing: Any) -> _native.Variable | None:
+    """The variable behind an object; None if it is not a variable."""
+    if isinstance(thing, _native.Variable):
+        return thing
+    if hasattr(thing, "__taut_variable__") and not isinstance(thing, type):
+        return thing.__taut_variable__()
+    return None
+
+
+def leaves(objects: dict[str, Any]) -> dict[str, Leaf]:
+    """All states of named objects, by path: `model/layers/0/kernel`. The parts of `root` have no prefix."""
+    found: dict[str, Leaf] = {}
+    seen: set[int] = set()
+    # Lists that are made on the way stay alive, so that no two objects have the same id.
+    visited: list[Any] = []
+
+    def visit(thing: Any, path: str) -> None:
+        if _is_leaf(thing):
+            leaf = Leaf(thing)
+            if leaf.identity not in seen:
+                seen.add(leaf.identity)
+                found[_free(path, found)] = leaf
+        elif id(thing) not in seen:
+            seen.add(id(thing))
+            visited.append(thing)
+            for name, part in _parts(thing):
+                visit(part, f"{path}/{name}" if path else name)
+
+    for name, thing in objects.items():
+        visit(thing, "" if name == "root" and not _is_leaf(thing) else name)
+    return found
+
+
+def _free(path: str, taken: dict[str, Leaf]) -> str:
+    """The path, with a number if another state has it."""
+    number = 1
+    while path in taken and f"{path}_{number}" in taken:
+        number += 1
+    return f"{path}_{number}" if path in taken else path
+
+
+def _is_leaf(thing: Any) -> bool:
+    return not isinstance(thing, type) and (
+        isinstance(thing, _native.Variable) or hasattr(thing, "__taut_variable__") or hasattr(thing, _STATE)
+    )
+
+
+def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of an object that may hold states, with their names."""
+    if isinstance(thing, dict):
+        yield from ((str(key), part) for key, part in thing.items())
+    elif isinstance(thing, (list, tuple)):
+        yield from ((str(i), part) for i, part in enumerate(thing))
+    elif is_layer(thing):
+        yield from _layer_parts(thing)
+    elif _is_module(thing) or not _lists_variables(thing):
+        yield from _attributes(thing, private=True)
+    elif hasattr(thing, "apply_gradients") or not hasattr(thing, "add_variable"):
+        yield "variables", list(thing.variables)
+    else:  # a metric of Keras
+        yield from _named(thing.variables)
+
+
+def _layer_parts(layer: Any) -> Iterator[tuple[str, Any]]:
+    """The variables of a Keras layer by name, its parts by attribute, and its other layers by number."""
+    yield from _named([*layer._trainable_variables, *layer._non_trainable_variables])
+    attributes = [pair for pair in _attributes(layer, private=False) if pair[0] != "layers"]
+    yield from attributes
+    held = {id(leaf) for _, part in attributes for leaf in _flat(part)}
+    inner = list(getattr(layer, "layers", layer._layers))
+    rest = {str(i): one for i, one in enumerate(inner) if id(one) not in held}
+    known = {id(one) for one in inner} | held
+    rest.update((f"inner_{i}", one) for i, one in enumerate(layer._layers) if id(one) not in known)
+    if rest:
+        yield "layers", rest
+    yield "seed_generators", [one for one in layer._seed_generators if id(one) not in held]
+
+
+def _named(variables: list) -> Iterator[tuple[str, Any]]:
+    """Variables by their own names, which are numbered if they are equal."""
+    counts: dict[str, int] = {}
+    for variable in variables:
+        name = str(getattr(variable, "name", "variable")).split(":")[0].replace("/", "_")
+        number = counts.get(name, 0)
+        counts[name] = number + 1
+        yield f"{name}_{number}" if number else name, variable
+
+
+def _attributes(thing: Any, private: bool) -> list[tuple[str, Any]]:
+    if isinstance(thing, _PLAIN) or callable(getattr(thing, "__array__", None)):
+        return []
+    every = getattr(thing, "__dict__", {}).items()
+    return [(name, part) for name, part in every if (private or name[:1] != "_") and holds_states(part)]
+
+
+def _flat(part: Any) -> list:
+    if isinstance(part, dict):
+        return [leaf for inner in part.values() for leaf in _flat(inner)]
+    return [leaf for inner in part for leaf in _flat(inner)] if isinstance(part, (list, tuple)) else [part]
+
+
+def is_layer(thing: Any) -> bool:
+    """Whether it is a layer or a model of Keras."""
+    return not isinstance(thing, type) and hasattr(thing, "_trainable_variables") and hasattr(thing, "_seed_generators")
+
+
+def _is_module(thing: Any) -> bool:
+    return isinstance(getattr(type(thing), "submodules", None), property)
+
+
+def _lists_variables(thing: Any) -> bool:
+    return not isinstance(thing, type) and isinstance(getattr(thing, "variables", None), (list, tuple))
+
+
+def holds_states(thing: Any, seen: set[int] | None = None) -> bool:
+    """Whether an object has states to save, or may create some later."""
+    if _is_leaf(thing) or is_layer(thing) or _lists_variables(thing):
+        return True
+    seen = set() if seen is None else seen
+    if id(thing) in seen or isinstance(thing, _PLAIN) or callable(getattr(thing, "__array__", None)):
+        return False
+    seen.add(id(thing))
+    if isinstance(thing, dict):
+        return any(holds_states(part, seen) for part in thing.values())
+    if isinstance(thing, (list, tuple)):
+        return any(holds_states(part, seen) for part in thing)
+    return any(holds_states(part, seen) for part in getattr(thing, "__dict__", {}).values())
+
+
+#: Objects whose attributes are not searched for states.
+_PLAIN = (
+    type,
+    str,
+    bytes,
+    int,
+    float,
+    _native.Array,
+    types.ModuleType,
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+)
+
+
+def check_trackable(name: str, thing: Any) -> None:
+    """Raises ValueError for an object that a checkpoint would leave out."""
+    if isinstance(thing, dict):
+        for key, part in thing.items():
+            check_trackable(f"{name}/{key}", part)
+    elif isinstance(thing, (list, tuple)):
+        for i, part in enumerate(thing):
+            check_trackable(f"{name}/{i}", part)
+    elif not holds_states(thing):
+        text = (
+            f"{name} must be a variable, or an object that holds variables or another state, got {thing!r}\n"
+            "  help: make it a tf.Variable to save it"
+        )
+        refuse("Checkpoint", text, ValueError)
+
+
+class Restore:
+    """Values of a file for an object. Those without a variable wait until it is created."""
+
+    def __init__(self, roots: dict[str, Any], values: dict[str, _native.Tensor]) -> None:
+        self._roots = {name: _weak(thing) for name, thing in roots.items()}
+        self.values = values
+        self.taken: set[str] = set()
+        self.missing: list[str] = []
+
+    def roots(self) -> dict[str, Any]:
+        """The objects that still exist."""
+        found = {name: held() for name, held in self._roots.items()}
+        return {name: thing for name, thing in found.items() if thing is not None}
+
+    def add(self, name: str, thing: Any) -> None:
+        """Adds an object."""
+        self._roots[name] = _weak(thing)
+
+    def apply(self) -> None:
+        """Restores the variables that exist and have not been restored."""
+        own = leaves(self.roots())
+        ready = [(path, leaf) for path, leaf in own.items() if path in self.values]
+        for path, leaf in ready:
+            leaf.check(path, self.values[path])
+        for path, leaf in ready:
+            leaf.restore(self.values.pop(path))
+            self.taken.add(path)
+        self.missing = [path for path in own if path not in self.taken]
+
+    def waits_for(self, path: str) -> bool:
+        """Whether the variable of a path belongs to a layer or an optimizer that is not built yet."""
+        roots = self.roots()
+        return _is_unbuilt_on_path({name: thing for name, thing in roots.items() if name != "root"}, path) or (
+            "root" in roots and _is_unbuilt_on_path(roots["root"], path)
+        )
+
+
+def _is_unbuilt_on_path(thing: Any, path: str) -> bool:
+    """Whether an object that is not built yet is on the way to a path inside of this object."""
+    if _is_leaf(thing) or not path:
+        return False
+    if (is_layer(thing) or hasattr(thing, "apply_gradients")) and not getattr(thing, "built", True):
+        return True
+    rests = ((part, path.removeprefix(f"{name}/")) for name, part in _parts(thing))
+    return any(rest != path and _is_unbuilt_on_path(part, rest) for part, rest in rests)
+
+
+def _weak(thing: Any) -> Any:
+    """A weak reference to an object; a strong one if it does not support weak references."""
+    try:
+        return weakref.ref(thing)
+    except TypeError:
+        return lambda: thing
+
+
+_waiting: list[Restore] = []
+
+
+def wait(restore: Restore) -> None:
+    """Keeps values until their variables are created."""
+    if restore.values:
+        _waiting.append(restore)
+
+
+def cancel(restore: Restore) -> None:
+    """Drops the values that still wait."""
+    if restore in _waiting:
+        _waiting.remove(restore)
+
+
+def variables_made(thing: Any) -> None:
+    """Called with an object that may have created variables: they take the values that wait for them."""
+    if not _waiting or not holds_states(thing):
+        return
+    for restore in list(_waiting):
+        if restore.roots():
+            restore.apply()
+        if not restore.values or not restore.roots():
+            cancel(restore)

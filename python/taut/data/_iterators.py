@@ -1,0 +1,318 @@
+"""Iterators over datasets. In a traced function they deliver elements when the function runs."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import _native, _raw_ops as raw, nest
+from .._common import refuse
+from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
+from ..function import register_argument
+from ..spec import TensorSpec
+from . import _specs
+
+if TYPE_CHECKING:
+    from . import Dataset
+
+_NUMBER: list[tuple[str, list[int]]] = [("int64", [])]
+_FLAG: list[tuple[str, list[int]]] = [("bool", [])]
+_END = "the dataset has no more elements"
+# A Python `for` that AutoGraph has not converted would call `__next__` without end.
+_MOST_CALLS = 10_000
+
+
+class Report(str):
+    """Statistics of a pipeline's stages: printable, with `stages` of (stage, peak bytes)."""
+
+    stages: list[tuple[str, int]]
+
+
+class Optional(NamedTuple):
+    """An element, or none at the end of a dataset. Made by `get_next_as_optional`."""
+
+    flag: Any
+    value: Any
+
+    def has_value(self, name: str | None = None) -> _native.Tensor:
+        """Whether there is an element, as a tensor."""
+        return _native.as_tensor(self.flag)
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The element; raises `tf.errors.InvalidArgumentError` if there is none."""
+        message = "get_value: the optional has no value"
+        if isinstance(self.flag, _native.Array) and self.flag.is_symbolic:
+            raw.ensure(self.flag, message)
+        elif not self.flag:
+            raise InvalidArgumentError(message)
+        return self.value
+
+    @property
+    def element_spec(self) -> Any:
+        """The types and shapes of the element."""
+        return _specs.specs_of(self.value)
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """An optional with this value."""
+        return Optional(_native.as_tensor(True), nest.map_structure(_native.as_tensor, value))
+
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """An optional without a value; a value would have these types and shapes."""
+        zeros = nest.map_structure(lambda spec: raw.zeros(list(spec.shape), spec.dtype), element_spec)
+        return Optional(_native.as_tensor(False), zeros)
+
+
+class DatasetIterator:
+    """An iterator over a dataset. Its position can be saved and resumed.
+
+    In a traced function, `next` and `get_next` deliver the next element whenever the function runs.
+    """
+
+    def __init__(self, running: _native.DatasetIterator, dataset: Dataset) -> None:
+        self._running, self._dataset = running, dataset
+        # The next element, if it was computed before it was asked for.
+        self._ahead: list = []
+        self._number = next(_numbers)
+        self._seen: Any = None
+        _iterators[self._number] = self
+
+    def __iter__(self) -> DatasetIterator:
+        _refuse_iteration()
+        return self
+
+    def __next__(self) -> Any:
+        if _native.is_tracing():
+            return self._captured().get_next()
+        return self._pull()
+
+    def get_next(self) -> Any:
+        """The next element; raises `tf.errors.OutOfRangeError` after the last."""
+        return self._captured().get_next() if _native.is_tracing() else self._pull_or_raise()
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, or an optional without a value after the last."""
+        if _native.is_tracing():
+            return self._captured().get_next_as_optional()
+        try:
+            return Optional(_native.as_tensor(True), self._pull())
+        except StopIteration:
+            return Optional(_native.as_tensor(False), None)
+
+    @property
+    def element_spec(self) -> Any:
+        """The types and shapes of the elements."""
+        return self._dataset.element_spec
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The position: epoch, and number of elements delivered. `dataset.iterate(position)` resumes there."""
+        epoch, delivered = self._running.position
+        return epoch, delivered - len(self._ahead)
+
+    def report(self) -> Report:
+        """Statistics of each stage: elements, peak bytes, and waiting times."""
+        text, stages = self._running.report()
+        report = Report(text)
+        report.stages = stages
+        return report
+
+    def _saved_state(self) -> _native.Tensor:
+        """For checkpoints: the position, and a number that tells whether the pipeline draws the same random numbers."""
+        return _native.own_tensor(np.array([*self.position, self._dataset._seeds_digest()], np.int64))
+
+    def _restore_state(self, state: _native.Tensor) -> None:
+        epoch, delivered, digest = (int(part) for part in state.numpy())
+        if digest != self._dataset._seeds_digest():
+            text = "the dataset must draw the random numbers that it drew when its iterator was saved\n"
+            refuse(
+                "Checkpoint.restore", f"{text}  help: give the same seed to each shuffle, or call tf.random.set_seed"
+            )
+        self._running = self._dataset._native.iterate((epoch, delivered))
+        self._ahead.clear()
+        self._dataset._epochs = max(self._dataset._epochs, epoch + 1)
+
+    def _pull(self) -> Any:
+        return self._ahead.pop() if self._ahead else next(self._running)
+
+    def _pull_or_raise(self) -> Any:
+        try:
+            return self._pull()
+        except StopIteration:
+            raise OutOfRangeError(_END) from None
+
+    def _has_next(self) -> bool:
+        if not self._ahead:
+            self._ahead.extend(itertools.islice(self._running, 1))
+        return bool(self._ahead)
+
+    def _next_spec(self) -> Any:
+        """The specs of the next element. It is computed now if they are not known otherwise, and delivered later."""
+        known = self._dataset._elements
+        if known is not None and known.is_uniform:
+            return known.each
+        with _native.InitScope():
+            if self._has_next():
+                self._seen = _specs.specs_of(self._ahead[-1])
+        if self._seen is None and known is None:
+            raise OutOfRangeError(_END)
+        return self._seen or known.each  # type: ignore[union-attr]
+
+    def _captured(self) -> TracedIterator:
+        """This iterator in a traced function that uses it without taking it as an argument."""
+        return TracedIterator(lambda _inputs: self, [], self._next_spec())
+
+
+class TracedIterator:
+    """An iterator in a traced function: its elements are fetched whenever the function runs.
+
+    `find` returns the iterator of a run for the values of `inputs`.
+    """
+
+    def __init__(self, find: Callable[[list], DatasetIterator], inputs: list, spec: Any) -> None:
+        self._find, self._inputs, self.element_spec = find, inputs, spec
+        self._calls = 0
+        for leaf in nest.flatten(spec):
+            if not isinstance(leaf, TensorSpec):
+                text = f"the elements of a dataset in a traced function must be tensors, got {leaf!r}"
+                refuse("iterator", text, OperatorNotAllowedInGraphError)
+
+    def __iter__(self) -> TracedIterator:
+        _refuse_iteration()
+        return self
+
+    def __next__(self) -> Any:
+        self._calls += 1
+        if self._calls > _MOST_CALLS:
+            _refuse_iteration()
+        return self.get_next()
+
+    def get_next(self) -> Any:
+        """The next element; raises `tf.errors.OutOfRangeError` after the last, when the function runs."""
+        return self.element(self.element_spec)
+
+    def element(self, spec: Any) -> Any:
+        """The next element, which has these types and shapes."""
+        specs, find = nest.flatten(spec), self._find
+
+        def give(inputs: list) -> list[bytes]:
+            return _as_bytes(find(inputs)._pull_or_raise(), specs)
+
+        return nest.pack_sequence_as(spec, _native.host_callback("dataset", give, self._inputs, _kinds(specs), True))
+
+    def has_next(self) -> _native.Tensor:
+        """Whether there are more elements."""
+        find = self._find
+
+        def give(inputs: list) -> list[bytes]:
+            return [np.bool_(find(inputs)._has_next()).tobytes()]
+
+        return _native.host_callback("dataset", give, self._inputs, _FLAG, True)[0]
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, or an optional without a value after the last."""
+        specs, find = nest.flatten(self.element_spec), self._find
+
+        def give(inputs: list) -> list[bytes]:
+            iterator = find(inputs)
+            if iterator._has_next():
+                return [np.True_.tobytes(), *_as_bytes(iterator._pull(), specs)]
+            return [np.False_.tobytes(), *(raw.zeros(list(s.shape), s.dtype).numpy().tobytes() for s in specs)]
+
+        kinds = [*_FLAG, *_kinds(specs)]
+        flag, *parts = _native.host_callback("dataset", give, self._inputs, kinds, True)
+        return Optional(flag, nest.pack_sequence_as(self.element_spec, parts))
+
+
+class _Runs:
+    """The iterators that a traced function makes of a dataset: one per run, found by a number."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._running: dict[int, DatasetIterator] = {}
+        self._mine = threading.local()
+
+    def begin(self, _inputs: list) -> list[bytes]:
+        # A thread runs a function once at a time: an earlier run on this thread has ended, even if by an error.
+        self._running.pop(getattr(self._mine, "number", -1), None)
+        iterator = self._dataset._start()
+        self._mine.number = iterator._number
+        self._running[iterator._number] = iterator
+        return [np.int64(iterator._number).tobytes()]
+
+    def find(self, inputs: list) -> DatasetIterator:
+        return self._running[int(inputs[0])]
+
+
+def traced_iterator(dataset: Dataset, spec: Any) -> TracedIterator:
+    """An iterator that begins anew in every run of the function being traced."""
+    runs = _Runs(dataset)
+    return TracedIterator(runs.find, _native.host_callback("dataset", runs.begin, [], _NUMBER, True), spec)
+
+
+class _ElementSpec:
+    """The structure, types and shapes of an element, as part of a signature."""
+
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+        self._key = repr(spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ElementSpec) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"iterator over {self._key}"
+
+
+class _IteratorArgument(NamedTuple):
+    """An iterator as an argument: a trace serves all iterators over elements with these specs."""
+
+    number: Any
+    element: Any
+
+    def in_trace(self) -> TracedIterator:
+        return TracedIterator(lambda inputs: _iterators[int(inputs[0])], [self.number], self.element.spec)
+
+
+def _as_argument(iterator: DatasetIterator) -> Any:
+    number = _native.own_tensor(np.int64(iterator._number))
+    return _IteratorArgument(number, _ElementSpec(iterator._next_spec()))
+
+
+def _kinds(specs: list) -> list:
+    return [(spec.dtype, list(spec.shape)) for spec in specs]
+
+
+def _as_bytes(element: Any, specs: list) -> list[bytes]:
+    """The bytes of an element, which must have these specs."""
+    parts = nest.flatten(element)
+    for part, wanted in zip(parts, specs):
+        if not wanted.is_compatible_with(part):
+            raise InvalidArgumentError(
+                f"all elements of a dataset in a traced function must be {wanted}, got {TensorSpec.from_tensor(part)}\n"
+                "  help: use batch(..., drop_remainder=True), or take the elements outside of tf.function"
+            )
+    return [np.asarray(part).tobytes() for part in parts]
+
+
+def _refuse_iteration() -> None:
+    if _native.is_tracing():
+        text = (
+            "in a traced function, Python cannot iterate over a dataset: its elements are known when the function runs\n"
+            "  help: use a `for` statement in a function that AutoGraph converts, or next(iterator)"
+        )
+        refuse("iter", text, OperatorNotAllowedInGraphError)
+
+
+_numbers = itertools.count()
+_iterators: weakref.WeakValueDictionary[int, DatasetIterator] = weakref.WeakValueDictionary()
+register_argument(DatasetIterator, _as_argument)

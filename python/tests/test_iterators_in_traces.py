@@ -1,0 +1,244 @@
+"""Iterators in traced functions deliver an element per run, as in TensorFlow, and tracing computes none in vain."""
+
+import numpy as np
+import pytest
+
+import taut as tf
+
+
+def numbers(count):
+    return tf.data.Dataset.range(count)
+
+
+def take_next(iterator):
+    return next(iterator)
+
+
+def test_an_argument_delivers_its_next_element_in_every_call():
+    f, iterator = tf.function(take_next), iter(numbers(3))
+    assert [int(f(iterator)) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        f(iterator)
+    with pytest.raises(StopIteration):
+        next(iterator)
+    assert int(f(iterator=iter(numbers(9)))) == 0
+    assert f.trace_count == 1
+
+
+def test_eager_and_traced_calls_share_one_position():
+    f, iterator = tf.function(take_next), iter(numbers(6))
+    assert [int(next(iterator)), int(f(iterator)), int(iterator.get_next()), int(f(iterator))] == [0, 1, 2, 3]
+    assert iterator.position == (0, 4)
+
+
+def test_iterators_that_a_function_captures():
+    iterator = iter(numbers(3))
+    f = tf.function(lambda: next(iterator) + 10)
+    assert [int(f()) for _ in range(3)] == [10, 11, 12]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        f()
+
+
+def test_batches_of_pairs_and_of_another_size_at_the_end():
+    x, y = np.arange(10, dtype="f4").reshape(5, 2), np.arange(5)
+    f = tf.function(lambda it: next(it))
+    iterator = iter(tf.data.Dataset.from_tensor_slices((x, y)).batch(2))
+    for rows in (slice(0, 2), slice(2, 4), slice(4, 5)):
+        found = f(iterator)
+        np.testing.assert_array_equal(found[0], x[rows])
+        np.testing.assert_array_equal(found[1], y[rows])
+    assert f.trace_count == 2
+
+
+def test_every_step_of_a_loop_takes_an_element():
+    iterator = iter(numbers(10))
+
+    @tf.function
+    def f(n):
+        total = tf.constant(0, tf.int64)
+        for _ in tf.range(n):
+            total += next(iterator)
+        return total
+
+    assert [int(f(3)), int(f(2)), int(f(tf.constant(4)))] == [3, 7, 26]
+
+
+def test_an_iterator_that_is_made_in_the_function_begins_anew():
+    data = numbers(3)
+
+    @tf.function
+    def f():
+        iterator = iter(data)
+        return next(iterator) + next(iterator) * 10
+
+    assert [int(f()), int(f())] == [10, 10]
+
+
+def test_a_loop_over_an_iterator_takes_the_rest():
+    @tf.function
+    def f(iterator):
+        total = tf.constant(0, tf.int64)
+        for x in iterator:
+            total += x
+        return total
+
+    iterator = iter(numbers(5))
+    next(iterator)
+    assert [int(f(iterator)), int(f(iterator))] == [10, 0]
+
+
+def test_optionals_tell_the_end():
+    iterator = iter(numbers(1))
+    first, last = iterator.get_next_as_optional(), iterator.get_next_as_optional()
+    assert bool(first.has_value()) and int(first.get_value()) == 0 and not bool(last.has_value())
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        last.get_value()
+
+    @tf.function
+    def f(iterator):
+        total, steps = tf.constant(0, tf.int64), 0
+        element = iterator.get_next_as_optional()
+        while element.has_value():
+            total += element.get_value()
+            steps += 1
+            element = iterator.get_next_as_optional()
+        return total, steps
+
+    assert [int(part) for part in f(iter(numbers(3)))] == [3, 3]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.function(lambda it: it.get_next_as_optional().get_value())(iter(numbers(0)))
+
+
+def test_elements_in_a_branch_are_taken_only_there():
+    iterator = iter(numbers(9))
+
+    @tf.function
+    def f(go):
+        found = tf.constant(-1, tf.int64)
+        if go:
+            found = next(iterator)
+        return found
+
+    assert [int(f(tf.constant(go))) for go in (True, False, True)] == [0, -1, 1]
+
+
+def test_a_mapped_function_takes_an_element_per_element():
+    iterator = iter(numbers(5))
+    assert [int(x) for x in numbers(3).map(lambda x: x * 10 + next(iterator))] == [0, 11, 22]
+
+
+def counted(dataset):
+    calls = []
+
+    def count(x):
+        calls.append(int(x))
+        return x
+
+    spec = tf.TensorSpec([], tf.int64)
+    return dataset.map(lambda x: tf.py_function(count, [x], spec)), calls
+
+
+def test_tracing_computes_no_element_in_vain():
+    data, calls = counted(numbers(10))
+    batches = data.batch(4)
+
+    @tf.function
+    def f():
+        total = tf.constant(0, tf.int64)
+        for batch in batches:
+            total += tf.reduce_sum(batch)
+        return total
+
+    assert int(f()) == 45
+    assert calls == list(range(10))
+    assert int(f()) == 45 and len(calls) == 20
+
+    data, calls = counted(numbers(3))
+    iterator = iter(data)
+    assert int(tf.function(take_next)(iterator)) == 0 and calls == [0]
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_generators_start_once_per_run(signed):
+    starts = []
+
+    def rows():
+        starts.append(1)
+        yield from range(10 * len(starts), 10 * len(starts) + 3)
+
+    spec = tf.TensorSpec([], tf.int32) if signed else None
+    data = tf.data.Dataset.from_generator(rows, output_signature=spec)
+
+    @tf.function
+    def f():
+        total = 0
+        for x in data:
+            total += x
+        return total
+
+    assert [int(f()), int(f())] == [33, 63] and len(starts) == 2
+    assert int(tf.function(take_next)(iter(data))) == 30 and len(starts) == 3
+
+
+def test_datasets_are_reduced_when_the_function_runs():
+    rows = [1, 2]
+    data = tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=tf.TensorSpec([], tf.int32))
+    f = tf.function(lambda: data.reduce(0, lambda state, x: state + x))
+    assert int(f()) == 3
+    rows.append(10)
+    assert int(f()) == 13
+    single = tf.function(lambda: tf.data.Dataset.from_tensors(7).get_single_element())
+    assert int(single()) == 7
+    with pytest.raises(tf.errors.InvalidArgumentError, match="exactly one"):
+        tf.function(lambda: numbers(2).get_single_element())()
+
+
+def test_python_does_not_iterate_in_a_trace():
+    def unroll(iterator):
+        return [x for x in iterator]
+
+    plain = tf.function(unroll, autograph=False)
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="when the function runs"):
+        plain(iter(numbers(3)))
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="when the function runs"):
+        plain(numbers(3))
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="as_numpy_iterator"):
+        tf.function(lambda: list(numbers(3).as_numpy_iterator()))()
+
+
+def test_specs_are_known_without_elements():
+    def never(x):
+        raise AssertionError("computed")
+
+    spec = tf.TensorSpec([2], tf.float32)
+    data = numbers(10).map(lambda x: tf.py_function(never, [x], spec))
+    assert data.batch(4).element_spec == tf.TensorSpec([None, 2], tf.float32)
+    assert data.batch(4, drop_remainder=True).element_spec == tf.TensorSpec([4, 2], tf.float32)
+    assert data.batch(5).shuffle(3).repeat().prefetch(1).element_spec == tf.TensorSpec([5, 2], tf.float32)
+    index = tf.TensorSpec([], tf.int64)
+    assert data.enumerate().element_spec == (index, spec)
+    assert tf.data.Dataset.zip((data, numbers(3))).element_spec == (spec, index)
+    assert data.batch(2).unbatch().take(3).element_spec == spec
+    empty = tf.data.Dataset.from_generator(lambda: iter(()))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="output_signature"):
+        empty.element_spec
+
+
+def test_training_steps_take_batches_from_an_iterator():
+    x = np.arange(12, dtype="f4").reshape(6, 2)
+    iterator = iter(tf.data.Dataset.from_tensor_slices(x).batch(2).repeat())
+    w = tf.Variable([[1.0], [2.0]])
+
+    @tf.function
+    def step(iterator):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.matmul(next(iterator), w) ** 2)
+        w.assign_sub(0.001 * tape.gradient(loss, w))
+        return loss
+
+    want = np.array([[1.0], [2.0]], "f8")
+    for i in range(5):
+        rows = x[2 * (i % 3) : 2 * (i % 3) + 2].astype("f8")
+        np.testing.assert_allclose(step(iterator), np.mean((rows @ want) ** 2), rtol=1e-4)
+        want -= 0.001 * (2 / 2 * rows.T @ (rows @ want))
+    np.testing.assert_allclose(w, want, rtol=1e-4)
