@@ -186,3 +186,8 @@ def test_side_effects_happen_once():
     assert f.plan(x).repeated_steps
     f(x), f(x)
     assert len(seen) == 2
+
+
+def test_an_eager_tape_says_that_the_step_must_be_traced():
+    with pytest.raises(ValueError, match="trace the step"):
+        tf.GradientTape(memory_budget="1MB")

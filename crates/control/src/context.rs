@@ -12,8 +12,8 @@ use taut_core::ops::random::{RecordedKeys, with_recorded_keys};
 pub struct FunctionContext {
     /// How bodies are compiled.
     pub compile: CompileOptions,
-    /// The part of its residuals that the gradient of a loop without a budget of its own may keep, as a divisor: with 4, a
-    /// quarter. `None` keeps all.
+    /// The part of its residuals that the gradient of a loop without a budget of its own may keep, and of the usual memory that a
+    /// chunk of a map may take, as a divisor: with 4, a quarter. `None` keeps all.
     pub residual_divisor: Option<usize>,
 }
 

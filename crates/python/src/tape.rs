@@ -6,7 +6,7 @@ use crate::convert;
 use crate::nest::{Leaves, Tree, indexed_slices};
 use crate::thread_bound::ThreadBound;
 use crate::variable::wrap_variable;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use std::cell::{Ref, RefCell};
@@ -67,13 +67,22 @@ impl GradientTape {
 #[pymethods]
 impl GradientTape {
     #[new]
-    #[pyo3(signature = (persistent=false, watch_accessed_variables=true))]
-    fn new(persistent: bool, watch_accessed_variables: bool) -> GradientTape {
-        GradientTape(ThreadBound::new(TapeState {
+    #[pyo3(signature = (persistent=false, watch_accessed_variables=true, memory_budget=None))]
+    fn new(
+        persistent: bool,
+        watch_accessed_variables: bool,
+        memory_budget: Option<Py<PyAny>>,
+    ) -> PyResult<GradientTape> {
+        if memory_budget.is_some() {
+            let message = "GradientTape: memory_budget must be None, because eager ops run before it is known what follows\n  \
+                           help: trace the step: tf.function(step, memory_budget=...)";
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(GradientTape(ThreadBound::new(TapeState {
             options: TapeOptions { persistent, watch_accessed_variables },
             tape: RefCell::new(None),
             watched: RefCell::default(),
-        }))
+        })))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {

@@ -1,6 +1,7 @@
 //! How many elements a map works on at once.
 
 use super::chunk::{Chunks, chunk_loop};
+use crate::context::residual_budget;
 use crate::loops::{Loops, backward_arena_bytes};
 use taut_compile::CompileOptions;
 use taut_core::{Error, Graph, Result, Subgraphs, is_tracing, record};
@@ -23,7 +24,7 @@ impl Loops {
             }
             return Ok(divisor(count, elements));
         }
-        let budget = self.memory_budget.unwrap_or(DEFAULT_BYTES);
+        let budget = self.memory_budget.unwrap_or_else(|| residual_budget(DEFAULT_BYTES).unwrap_or(DEFAULT_BYTES));
         // A budget holds for the backward pass, too, if there may be one.
         let may_be_differentiated = self.memory_budget.is_some() && (record::is_recording() || is_tracing());
         let mut size = count;
