@@ -2,12 +2,13 @@
 
 use crate::budget::{MemoryBudget, MemoryFrontier};
 use crate::forward_backward::ForwardBackward;
+use crate::options::FunctionOptions;
 use crate::signature::Signature;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taut_autodiff::Variable;
 use taut_core::graph::{KeySource, Node, Origin, StateUse, TracedFunction, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Result, Strides, Tensor};
-use taut_exec::{Executable, ExecutableOptions};
+use taut_exec::Executable;
 use taut_plan::{InputRequest, PlanRequest, Program};
 
 /// The parts of their residuals that loops keep in variants of a function, as divisors.
@@ -40,14 +41,6 @@ pub(crate) struct ConcreteFunction {
     pub(crate) float_constants: Vec<Tensor>,
     /// The forms with a gradient, by the inputs that are tracked.
     differentiated: Mutex<Vec<(Vec<bool>, Arc<ForwardBackward>)>>,
-}
-
-/// The options of a function that its traces need.
-pub(crate) struct FunctionOptions {
-    /// The function's name, for messages.
-    pub(crate) name: String,
-    pub(crate) executable: ExecutableOptions,
-    pub(crate) budget: Option<MemoryBudget>,
 }
 
 /// A variable that the function uses.

@@ -1,7 +1,7 @@
 //! A function under a tape: a forward and a backward executable, joined by what the forward one saves.
 
 use crate::budget::{Passes, PlannedPasses};
-use crate::concrete::FunctionOptions;
+use crate::options::FunctionOptions;
 use std::sync::{Arc, OnceLock};
 use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom};
 use taut_core::{Gradient, Gradients, Graph, IndexedSlices, Result, Spec, Tensor};

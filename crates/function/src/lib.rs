@@ -13,6 +13,7 @@ mod concrete;
 mod first_trace;
 mod forward_backward;
 mod function;
+mod options;
 mod report;
 mod signature;
 mod tensor_spec;

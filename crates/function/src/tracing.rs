@@ -1,7 +1,8 @@
 //! Tracing a function for new arguments.
 
 use crate::cache::{CachedTrace, find, insert, lock, remove_orphans};
-use crate::concrete::{ConcreteFunction, FunctionOptions};
+use crate::concrete::ConcreteFunction;
+use crate::options::FunctionOptions;
 use crate::first_trace::TraceInProgress;
 use crate::function::{Function, OnRetrace, tensors};
 use crate::report::{FunctionTrace, TraceReason, changes};

@@ -3,7 +3,7 @@
 use crate::array::wrap;
 use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
-use crate::frontier::{self, Frontier};
+use crate::frontier::Frontier;
 use crate::nest::{Leaves, Tree};
 use crate::plan::Plan;
 use crate::thread_bound::ThreadBound;
@@ -86,7 +86,7 @@ impl Function {
             made = made.cache_bytes(bytes);
         }
         if let Some(budget) = memory_budget {
-            made = made.memory_budget(frontier::budget(budget)?);
+            made = made.memory_budget(crate::budget::budget(budget)?);
         }
         if let Some(specs) = input_signature {
             let spec = |(dtype, dims): (Bound<'_, PyAny>, Vec<Option<usize>>)| -> PyResult<TensorSpec> {

@@ -5,6 +5,7 @@
 
 mod array;
 mod binary;
+mod budget;
 mod call;
 mod callback;
 mod checkpoint;
@@ -68,7 +69,9 @@ mod _native {
     #[pymodule_export]
     use super::optimizer::Optimizer;
     #[pymodule_export]
-    use super::frontier::{Budget, Frontier};
+    use super::budget::Budget;
+    #[pymodule_export]
+    use super::frontier::Frontier;
     #[pymodule_export]
     use super::plan::Plan;
     #[pymodule_export]

@@ -64,7 +64,7 @@ impl Plan {
 
     /// Whether a call allocates at most this many bytes.
     fn fits(&self, bytes: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let budget = crate::frontier::budget(bytes)?;
+        let budget = crate::budget::budget(bytes)?;
         let needed = if budget.is_total() { self.0.total_bytes() } else { self.0.peak_bytes() };
         Ok(needed <= budget.bytes())
     }

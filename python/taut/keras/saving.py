@@ -9,6 +9,7 @@ from keras.src.saving import object_registration
 
 import taut as tf
 from taut import _native, _op
+from taut._surface import SURFACE
 
 
 def register_functions() -> None:
@@ -17,7 +18,7 @@ def register_functions() -> None:
     setattr(_native.Op, "from_config", classmethod(lambda _cls, config: _op.restored(**config)))
     _register("Op", _native.Op)
     for prefix, module in (("", tf), ("nn.", tf.nn), ("math.", tf.math)):
-        for name in module.__all__:
+        for name in SURFACE[module.__name__]:
             function = getattr(module, name)
             if isinstance(function, types.FunctionType):
                 _register(prefix + name, function)

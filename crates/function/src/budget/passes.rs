@@ -4,7 +4,7 @@
 //! minimum cuts, gives the candidates; the backward pass of each has a frontier of its own.
 
 use crate::MemoryBudget;
-use crate::concrete::FunctionOptions;
+use crate::options::FunctionOptions;
 use std::cmp::Reverse;
 use taut_autodiff::joint::{JointGraph, SavedFrom, SplitGraph};
 use taut_core::{Error, ErrorKind, Graph, Result};
