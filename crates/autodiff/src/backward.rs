@@ -1,14 +1,15 @@
 //! The backward pass over a tape's entries.
 
+use crate::parts::Parts;
 use crate::record::{Record, TapeEntry};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::collections::HashSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
 use taut_core::record::{RecordSlot, Recorder, is_active, linked};
 use taut_core::{
-    Error, ErrorKind, Gradient, Gradients, IndexedSlices, Result, SavedValue, Set, Spec, Tensor, VjpCall,
+    Error, ErrorKind, Gradient, Gradients, IndexedSlices, Op, Result, SavedValue, Set, Spec, Tensor, VjpCall,
     with_source_location,
 };
 
@@ -16,20 +17,22 @@ use taut_core::{
 enum Sum {
     Dense(Tensor),
     Sparse(Vec<IndexedSlices>),
+    /// Gradients of disjoint parts.
+    Parts(Parts),
 }
 
 impl Sum {
-    fn plus(self, part: Gradient, entry: &TapeEntry) -> Result<Sum> {
+    fn plus(self, part: Sum, entry: &TapeEntry) -> Result<Sum> {
         Ok(match (self, part) {
-            (Sum::Dense(sum), Gradient::Dense(part)) => Sum::Dense(add(sum, part)?),
-            (Sum::Sparse(mut parts), Gradient::Sparse(part)) => {
-                parts.push(part);
-                Sum::Sparse(parts)
+            (Sum::Sparse(mut sum), Sum::Sparse(part)) => {
+                sum.extend(part);
+                Sum::Sparse(sum)
             }
-            (Sum::Dense(dense), Gradient::Sparse(part)) => Sum::Dense(add(dense, to_dense(&part, entry)?)?),
-            (Sum::Sparse(parts), Gradient::Dense(dense)) => {
-                Sum::Dense(add(dense, to_dense(&IndexedSlices::join(parts)?, entry)?)?)
-            }
+            (Sum::Parts(mut sum), Sum::Parts(part)) => match sum.join(part) {
+                None => Sum::Parts(sum),
+                Some(part) => Sum::Dense(add(sum.dense()?, part.dense()?)?),
+            },
+            (sum, part) => Sum::Dense(add(sum.dense(entry)?, part.dense(entry)?)?),
         })
     }
 
@@ -37,6 +40,14 @@ impl Sum {
         match self {
             Sum::Dense(tensor) => Ok(Gradient::Dense(tensor)),
             Sum::Sparse(parts) => Ok(Gradient::Sparse(IndexedSlices::join(parts)?)),
+            Sum::Parts(parts) => Ok(Gradient::Dense(parts.dense()?)),
+        }
+    }
+
+    fn dense(self, entry: &TapeEntry) -> Result<Tensor> {
+        match self.done()? {
+            Gradient::Dense(tensor) => Ok(tensor),
+            Gradient::Sparse(slices) => to_dense(&slices, entry),
         }
     }
 }
@@ -113,23 +124,22 @@ pub(crate) fn backward(
     let depends = dependent(&entries, sources);
     let mut sums: Vec<SmallVec<[Option<Sum>; 1]>> = Vec::new();
     sums.resize_with(entries.len(), SmallVec::new);
-    let put =
-        |sums: &mut Vec<SmallVec<[Option<Sum>; 1]>>, slot: RecordSlot, part: Gradient, entry: &TapeEntry| {
-            let (outputs, output) = (&mut sums[slot.entry as usize], slot.output as usize);
-            if outputs.len() <= output {
-                outputs.resize_with(output + 1, || None);
-            }
-            outputs[output] = Some(match outputs[output].take() {
-                None => part.into(),
-                Some(sum) => sum.plus(part, entry)?,
-            });
-            Ok::<(), Error>(())
-        };
+    let put = |sums: &mut Vec<SmallVec<[Option<Sum>; 1]>>, slot: RecordSlot, part: Sum, entry: &TapeEntry| {
+        let (outputs, output) = (&mut sums[slot.entry as usize], slot.output as usize);
+        if outputs.len() <= output {
+            outputs.resize_with(output + 1, || None);
+        }
+        outputs[output] = Some(match outputs[output].take() {
+            None => part,
+            Some(sum) => sum.plus(part, entry)?,
+        });
+        Ok::<(), Error>(())
+    };
     for (slot, seed) in seeds {
         if let Some(Some(entry)) = entries.get(slot.entry as usize)
             && depends[slot.entry as usize]
         {
-            put(&mut sums, slot, seed.into(), entry)?;
+            put(&mut sums, slot, Sum::Dense(seed), entry)?;
         }
     }
 
@@ -161,11 +171,10 @@ pub(crate) fn backward(
         let parts = with_source_location(Some(op.name()), entry.at, || {
             let mut dense: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();
             for sum in gradients {
-                dense.push(match sum.map(Sum::done).transpose()? {
-                    None => None,
-                    Some(Gradient::Dense(tensor)) => Some(tensor),
-                    Some(Gradient::Sparse(slices)) => Some(to_dense(&slices, &entry)?),
-                });
+                dense.push(sum.map(|sum| sum.dense(&entry)).transpose()?);
+            }
+            if let Some(part) = placed_part(&*op, &entry, &mut dense)? {
+                return Ok(smallvec![Some(Sum::Parts(part))]);
             }
             let relinked = if records { relinked(record, &entry, i as u32) } else { None };
             // A rule may consume outputs that only this pass owns.
@@ -178,16 +187,30 @@ pub(crate) fn backward(
                 wanted,
                 gradients: dense,
             };
-            op.gradient().map_or_else(|| Ok(Gradients::new()), |rule| rule.vjp(&mut call))
+            let found = op.gradient().map_or_else(|| Ok(Gradients::new()), |rule| rule.vjp(&mut call))?;
+            for (gradient, input) in found.iter().zip(&entry.inputs) {
+                gradient.iter().try_for_each(|gradient| check(gradient, &input.spec, &entry))?;
+            }
+            Ok::<SmallVec<[Option<Sum>; 2]>, Error>(
+                found.into_iter().map(|gradient| gradient.map(Sum::from)).collect(),
+            )
         })?;
         let sources = entry.sources.iter().enumerate();
         for ((position, source), part) in sources.zip(parts) {
             let (Some(slot), Some(part)) = (source.filter(|_| wanted.has(position)), part) else { continue };
-            check(&part, &entry.inputs[position].spec, &entry)?;
             with_source_location(Some(op.name()), entry.at, || put(&mut sums, slot, part, &entry))?;
         }
     }
     Ok(found)
+}
+
+/// The gradient of an op whose output is a part of its input, as that part; `None` for any other op.
+fn placed_part(op: &dyn Op, entry: &TapeEntry, gradients: &mut [Option<Tensor>]) -> Result<Option<Parts>> {
+    let ([input], [gradient]) = (&entry.inputs[..], gradients) else { return Ok(None) };
+    let Some(placement) = op.gradient().and_then(|rule| rule.placement(&input.spec.shape)) else {
+        return Ok(None);
+    };
+    gradient.take().map(|gradient| Parts::new(&placement, &input.spec.shape, gradient)).transpose()
 }
 
 /// The saved outputs of an entry, linked to it again: a tape that still records also records its backward pass.

@@ -15,6 +15,7 @@ mod jacobian;
 pub mod joint;
 pub mod nest;
 mod numerics;
+mod parts;
 mod record;
 mod structure;
 mod tape;

@@ -81,6 +81,24 @@ pub trait Differentiable: fmt::Debug + Send + Sync {
     fn forward_with_residuals(&self, _wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
         Ok(None)
     }
+
+    /// Where in its one input, of this shape, the output lies, if the input's gradient is the output's there and zero elsewhere.
+    /// Tapes join the gradients of several such parts by one concatenation, where [`vjp`](Differentiable::vjp) would pad each
+    /// to the size of the input.
+    fn placement(&self, _input: &Shape) -> Option<Placement> {
+        None
+    }
+}
+
+/// A part of a tensor: a range of one axis, and all of the others. See [`Differentiable::placement`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The axis.
+    pub axis: usize,
+    /// The first index on the axis.
+    pub start: usize,
+    /// The shape of the part, with as many axes as the tensor.
+    pub shape: Shape,
 }
 
 /// What of a call is saved for its gradient. Types and shapes are always saved.

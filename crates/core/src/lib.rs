@@ -29,7 +29,9 @@ mod warning;
 pub use apply::{Outputs, apply, apply_at, apply_many, update};
 pub use convert::IntoTensor;
 pub use error::{Error, ErrorKind, Result};
-pub use gradient::{Differentiable, Gradient, Gradients, IndexedSlices, SavedValue, Saves, Set, VjpCall};
+pub use gradient::{
+    Differentiable, Gradient, Gradients, IndexedSlices, Placement, SavedValue, Saves, Set, VjpCall,
+};
 pub use graph::{Graph, Traced, trace};
 pub use index::{Ellipsis, Index, NewAxis};
 pub use layout::Layout;

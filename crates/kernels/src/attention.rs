@@ -4,8 +4,13 @@
 //! weighted values so far are all that exists at a time ("online softmax"), so memory does not grow with the
 //! number of keys. Threads take query blocks; a block's result does not depend on who computes it.
 
+mod backward;
+#[cfg(test)]
+mod backward_tests;
 #[cfg(test)]
 mod tests;
+
+pub use backward::{AttentionCall, attention_gradient, attention_gradient_scratch};
 
 use crate::matmul::{GemmElement, Mat, MatMut, gemm};
 use crate::norm::float::{LogSumExp, Stored, exp_into, larger, max_of, real};

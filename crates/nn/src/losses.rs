@@ -13,6 +13,7 @@
 //! ```
 
 mod entropy;
+mod linear;
 mod margin;
 mod regression;
 
@@ -20,6 +21,7 @@ pub use entropy::{
     BinaryCrossentropy, BinaryFocalCrossentropy, CategoricalCrossentropy, CategoricalFocalCrossentropy,
     KlDivergence, SparseCategoricalCrossentropy,
 };
+pub use linear::linear_cross_entropy;
 pub use margin::{CategoricalHinge, Hinge, SquaredHinge};
 pub use regression::{
     CosineSimilarity, Huber, LogCosh, MeanAbsoluteError, MeanAbsolutePercentageError, MeanSquaredError,

@@ -271,6 +271,39 @@ def test_attention(causal, rng):
     np.testing.assert_allclose(made.numpy(), np.einsum("bhqk,bkhd->bqhd", weights, whole_v), rtol=1e-4, atol=1e-5)
 
 
+def test_attention_of_queries_without_keys_is_the_mean_of_the_values(rng):
+    q, k, v = (rng.normal(size=(1, 3, 4, 2)).astype("float32") for _ in range(3))
+    k, v = k[:, :, :2], v[:, :, :2]
+    mask = np.ones((1, 1, 3, 3), bool)
+    mask[..., 1, :] = False
+    made = ops.dot_product_attention(q, k, v, mask=mask).numpy()
+    np.testing.assert_allclose(made[0, 1], np.repeat(v[0].mean(0), 2, axis=0), rtol=1e-6, atol=1e-7)
+
+
+def test_attention_by_tiles_is_attention_by_scores(rng):
+    """A cap no logit reaches takes the other path: values and gradients agree."""
+    q, k, v = (tf.Variable(rng.normal(size=(2, 5, 2, 3))) for _ in range(3))
+    bias = tf.Variable(rng.normal(size=(1, 2, 5, 5)))
+    for options in ({}, {"is_causal": True}, {"bias": bias}, {"bias": bias, "is_causal": True}):
+        found = []
+        for cap in (None, 1e9):
+            with tf.GradientTape() as tape:
+                made = ops.dot_product_attention(q, k, v, attn_logits_soft_cap=cap, **options)
+                loss = ops.sum(ops.square(made))
+            sources = [q, k, v] + ([bias] if "bias" in options else [])
+            found.append([made, *tape.gradient(loss, sources)])
+        for tiles, scores in zip(*found):
+            np.testing.assert_allclose(tiles.numpy(), scores.numpy(), rtol=1e-6, atol=1e-8)
+
+
+def test_flash_attention_is_an_error_where_scores_are_needed(rng):
+    q, k, v = (rng.normal(size=(1, 3, 1, 2)).astype("float32") for _ in range(3))
+    plain = ops.dot_product_attention(q, k, v).numpy()
+    np.testing.assert_array_equal(ops.dot_product_attention(q, k, v, flash_attention=True).numpy(), plain)
+    with pytest.raises(ValueError, match="attn_logits_soft_cap"):
+        ops.dot_product_attention(q, k, v, flash_attention=True, attn_logits_soft_cap=2.0)
+
+
 @pytest.fixture
 def wide():
     """Layers that compute in 64 bits."""

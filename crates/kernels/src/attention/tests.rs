@@ -60,7 +60,7 @@ fn check<T: Stored>([q, k, v]: [&Host<T>; 3], causal: bool, scale: f64) {
 }
 
 /// Batch, heads, key heads, queries, keys, depth, width.
-const SHAPES: [[usize; 7]; 9] = [
+pub(super) const SHAPES: [[usize; 7]; 9] = [
     [1, 1, 1, 1, 1, 1, 1],
     [2, 2, 2, 5, 7, 4, 3],
     [1, 4, 2, 3, 300, 8, 8],
@@ -72,7 +72,7 @@ const SHAPES: [[usize; 7]; 9] = [
     [1, 2, 2, 3, 4, 0, 2],
 ];
 
-fn hosts<T: Element>(shape: [usize; 7], scattered: bool) -> [Host<T>; 3] {
+pub(super) fn hosts<T: Element>(shape: [usize; 7], scattered: bool) -> [Host<T>; 3] {
     let [b, h, g, n, m, d, e] = shape;
     let make = if scattered { Host::<T>::scattered } else { Host::<T>::random };
     [make(&[b, h, n, d], 1), make(&[b, g, m, d], 2), make(&[b, g, m, e], 3)]

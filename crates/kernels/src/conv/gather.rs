@@ -12,6 +12,8 @@ use crate::view::View;
 
 /// Bytes of packed patches a task works on.
 const TILE: usize = 256 << 10;
+/// Columns of a tile: more makes the tile leave the cache, fewer makes products too short.
+const WIDEST: usize = 576;
 /// From this many channels on, the weights of one tap are a product worth making on its own, and are multiplied as
 /// they lie.
 const TAP_ALONE: usize = 128;
@@ -45,7 +47,7 @@ impl Plan {
             Direction::Backward => (problem.cout, problem.cin),
         };
         let (all_pixels, taps) = problem.largest_phase(direction);
-        let block = block_shape(taps, from);
+        let block = block_shape(taps, from, WIDEST);
         let pixels = (TILE / (block.0 * block.1 * size_of::<T::Sum>())).clamp(32, 512) & !7;
         let pixels = pixels.min(all_pixels.max(1));
         let tiles = all_pixels.div_ceil(pixels) * problem.groups;

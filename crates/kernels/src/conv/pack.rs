@@ -29,14 +29,11 @@ impl Block {
     }
 }
 
-/// Columns of a tile: more makes the tile leave the cache, fewer makes products too short.
-const WIDEST: usize = 576;
-
-/// How many taps and channels a block has at most, such that blocks are about equal.
-pub(super) fn block_shape(taps: usize, channels: usize) -> (usize, usize) {
+/// How many taps and channels a block of at most `widest` columns has, such that blocks are about equal.
+pub(super) fn block_shape(taps: usize, channels: usize, widest: usize) -> (usize, usize) {
     let even = |n: usize, most: usize| n.div_ceil(n.div_ceil(most).max(1)).max(1);
-    let channels = even(channels, WIDEST);
-    (even(taps, WIDEST / channels), channels)
+    let channels = even(channels, widest);
+    (even(taps, widest / channels), channels)
 }
 
 /// The blocks of a matrix of patches, in order. Blocks of several taps have all channels.

@@ -372,3 +372,23 @@ fn threads_do_not_change_results() {
         pool::set_threads(0);
     }
 }
+
+/// The scratch of a weight gradient depends on the filters and the threads, not on the number of pixels.
+#[test]
+fn weight_gradient_scratch_does_not_grow_with_the_images() {
+    let p = ConvParams {
+        layout: Layout::ChannelsLast,
+        rank: 2,
+        strides: [1; 3],
+        dilations: [1; 3],
+        padding: [(1, 1); 3],
+        groups: 1,
+    };
+    let bytes = |batch: usize, size: usize| {
+        weight_gradient_scratch(&p, &[batch, size, size, 16], &[3, 3, 16, 32], DType::F32)
+    };
+    assert_eq!(bytes(64, 64), bytes(64, 512));
+    assert_eq!(bytes(64, 64), bytes(1024, 512));
+    // Per thread a tile of 128 KiB, and at most 256 KiB of partial sums.
+    assert!(bytes(1024, 512) <= pool::threads() * (128 << 10) + (256 << 10));
+}

@@ -7,12 +7,18 @@ use super::shared::{Shared, lines, slots, with_slots};
 use crate::matmul::{MatMut, gemm};
 use crate::pool;
 
-/// Bytes of patches and output gradients a task works on.
-const TILE: usize = 512 << 10;
+/// Bytes of patches and output gradients a task works on: scratch memory of every thread, so no more than products need.
+const TILE: usize = 128 << 10;
+/// Rows of the result that a task computes: more need larger tiles, fewer make products too thin.
+const WIDEST: usize = 192;
+/// Pixels of a tile: fewer make products too short.
+const PIXELS: std::ops::RangeInclusive<usize> = 64..=512;
 /// Bytes of partial sums.
-const PARTIALS: usize = 4 << 20;
+const PARTIALS: usize = 256 << 10;
 /// Enough tasks to keep threads busy to the end.
 const TASKS: usize = 16;
+/// Tasks that there are at least, even if their partial sums have more bytes than that.
+const FEWEST_TASKS: usize = 8;
 
 /// How the work is cut into tasks: blocks of rows of the result, and slabs of pixels whose sums are added in order.
 #[derive(Clone, Copy, Debug)]
@@ -24,24 +30,25 @@ struct Plan {
     /// Taps and channels of a block.
     block: (usize, usize),
     blocks: usize,
-    /// Whether sums are made in the result itself.
+    /// Whether the sums of the first slab are made in the result itself.
     direct: bool,
 }
 
 impl Plan {
     fn new<T: Real>(problem: &Problem) -> Plan {
         let taps = problem.taps();
-        let block = block_shape(taps, problem.cin);
+        let block = block_shape(taps, problem.cin, WIDEST);
         let blocks = taps.div_ceil(block.0) * problem.cin.div_ceil(block.1);
         let width = block.0 * block.1 + problem.cout;
-        let pixels = (TILE / (width * size_of::<T::Sum>())).clamp(32, 512) & !7;
+        let pixels = (TILE / (width * size_of::<T::Sum>())).clamp(*PIXELS.start(), *PIXELS.end()) & !7;
         let pixels = pixels.min(problem.pixels().max(1));
         let tiles = problem.pixels().div_ceil(pixels).max(1);
         let partial = Plan::rows(problem) * problem.cout * size_of::<T::Sum>();
-        let wanted = TASKS.div_ceil((blocks * problem.groups).max(1));
-        let slabs = wanted.min(PARTIALS / partial.max(1)).clamp(1, tiles);
+        let slabs_for = |tasks: usize| tasks.div_ceil((blocks * problem.groups).max(1));
+        let fitting = 1 + PARTIALS / partial.max(1);
+        let slabs = slabs_for(TASKS).min(fitting).max(slabs_for(FEWEST_TASKS)).clamp(1, tiles);
         let slabs = tiles.div_ceil(tiles.div_ceil(slabs));
-        Plan { pixels, tiles, slabs, block, blocks, direct: T::WIDE && slabs == 1 && problem.groups == 1 }
+        Plan { pixels, tiles, slabs, block, blocks, direct: T::WIDE && problem.groups == 1 }
     }
 
     /// Rows of the result, those of all groups one after the other.
@@ -55,7 +62,7 @@ impl Plan {
 
     /// Elements of partial sums.
     fn partials(&self, problem: &Problem) -> usize {
-        if self.direct { 0 } else { self.slabs * Plan::rows(problem) * problem.cout }
+        (self.slabs - usize::from(self.direct)) * Plan::rows(problem) * problem.cout
     }
 
     /// Bytes of a task's scratch: its patches and its output gradients.
@@ -90,16 +97,21 @@ pub(super) fn run<T: Real>(
     let plan = Plan::new::<T>(problem);
     let (partials, scratch) = scratch.split_at_mut(lines::<T::Sum>(plan.partials(problem)));
     let partials: &mut [T::Sum] = bytemuck::cast_slice_mut(partials);
+    let (cout, groups) = (problem.cout, problem.groups);
+    let slab = Plan::rows(problem) * cout;
     if plan.direct {
         let sums = T::as_sums_mut(dw).expect("direct sums are not converted");
-        slab_sums(problem, &plan, x, dy, sums, scratch);
+        slab_sums(problem, &plan, x, dy, [&mut *sums, &mut *partials], scratch);
+        if plan.slabs > 1 {
+            pool::for_each_mut(sums, 1 << 14, |first, part| {
+                add_slabs(&partials[first..], slab, plan.slabs - 1, part);
+            });
+        }
         return;
     }
-    slab_sums(problem, &plan, x, dy, partials, scratch);
+    slab_sums(problem, &plan, x, dy, [&mut [], &mut *partials], scratch);
     // The result's rows interleave the groups.
-    let (cout, groups) = (problem.cout, problem.groups);
     let rows = problem.taps() * problem.cin;
-    let slab = Plan::rows(problem) * cout;
     pool::for_each_mut(dw, cout * (1usize << 14).div_ceil(cout), |first, part| {
         for (i, to) in part.chunks_exact_mut(cout).enumerate() {
             let (row, group) = ((first / cout + i) / groups, (first / cout + i) % groups);
@@ -120,16 +132,25 @@ pub(super) fn sum_slabs<T: Real>(partials: &[T::Sum], stride: usize, slabs: usiz
     }
 }
 
-/// Writes `[slab, group, row, column]` sums.
+/// Adds `slabs` rows that are `stride` apart to `to`, in their order.
+fn add_slabs<S: Sum>(partials: &[S], stride: usize, slabs: usize, to: &mut [S]) {
+    for (j, to) in to.iter_mut().enumerate() {
+        for slab in 0..slabs {
+            *to = *to + partials[slab * stride + j];
+        }
+    }
+}
+
+/// Writes `[slab, group, row, column]` sums: those of the first slab to `result`, unless it is empty, the others to `partials`.
 fn slab_sums<T: Real>(
     problem: &Problem,
     plan: &Plan,
     x: Source<'_, T>,
     dy: Source<'_, T>,
-    sums: &mut [T::Sum],
+    [result, partials]: [&mut [T::Sum]; 2],
     scratch: &mut [u8],
 ) {
-    let sums = Shared::new(sums);
+    let (result, partials) = (Shared::new(result), Shared::new(partials));
     let (cin, cout, taps) = (problem.cin, problem.cout, problem.taps());
     let windows = problem.forward_phase();
     let pixels_themselves = problem.identity_phase();
@@ -139,8 +160,12 @@ fn slab_sums<T: Real>(
         let (slab, rest) = (task / (plan.blocks * problem.groups), task % (plan.blocks * problem.groups));
         let (group, number) = (rest / plan.blocks, rest % plan.blocks);
         let block = blocks(taps, cin, plan.block).nth(number).expect("as many blocks as planned");
+        let (sums, place) = match slab {
+            0 if plan.direct => (&result, 0),
+            _ => (&partials, slab - usize::from(plan.direct)),
+        };
         let row =
-            (slab * problem.groups + group) * taps * cin + block.taps.start * cin + block.channels.start;
+            (place * problem.groups + group) * taps * cin + block.taps.start * cin + block.channels.start;
         // SAFETY: the blocks' rows are disjoint, and every slab and group has its own.
         let sums = unsafe { sums.part(row * cout, block.width() * cout) };
         let (patches, gradients) =

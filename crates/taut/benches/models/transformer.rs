@@ -41,8 +41,8 @@ impl Transformer {
         self.dense(&format!("{layer}.o"), &h)
     }
 
-    /// The mean cross-entropy of the next words, `[batch, length]` like the words themselves.
-    pub fn loss(&self, words: &Tensor, next: &Tensor) -> Result<Tensor> {
+    /// What the last layer is given: a row per word.
+    pub fn features(&self, words: &Tensor) -> Result<Tensor> {
         let batch = words.shape()[0];
         let width = self.0["pos"].shape()[1] as isize;
         let h = (nn::embedding_lookup(self.get("tok"), words)? + self.get("pos"))?;
@@ -53,7 +53,12 @@ impl Transformer {
             let up = self.dense(&format!("{layer}.up"), &self.norm(&format!("{layer}.ln2"), &h)?)?;
             h = (h + self.dense(&format!("{layer}.down"), &taut::gelu(up, true)?)?)?;
         }
-        let logits = taut::matmul(self.norm("lnf", &h)?, self.get("head.w"))?;
+        self.norm("lnf", &h)
+    }
+
+    /// The mean cross-entropy of the next words, `[batch, length]` like the words themselves.
+    pub fn loss(&self, words: &Tensor, next: &Tensor) -> Result<Tensor> {
+        let logits = taut::matmul(self.features(words)?, self.get("head.w"))?;
         cross_entropy(&taut::reshape(next, &[-1])?, logits)
     }
 }

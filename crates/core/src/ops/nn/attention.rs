@@ -2,14 +2,14 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
-use crate::ops::binary::{add, equal, logical_and, mul, sub, where_};
-use crate::ops::contract::matmul_with;
-use crate::ops::creation::{ones, tril};
+use crate::ops::binary::{mul, sub};
+use crate::ops::creation::zeros;
 use crate::ops::elementwise::sum_to;
+use crate::ops::nn::attention_gradient::{AttentionGradient, Scores};
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::shape::{broadcast_to, expand_dims, reshape_to};
-use crate::ops::unary::{cast, exp};
+use crate::ops::shape::{broadcast_to, expand_dims};
+use crate::ops::unary::cast;
 use crate::ops::vmap::merge_leading_axes;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::rows::{RowCall, RowRule, RowSplit};
@@ -18,64 +18,35 @@ use crate::{
     apply_many,
 };
 use taut_kernels::norm::statistics_dtype;
-use taut_kernels::{Arg, ViewMut, attention as kernel};
+use taut_kernels::{Arg, View, ViewMut, attention as kernel};
 use taut_memory::Location;
 
 /// Inputs: queries, keys, values and an optional mask. Outputs: the result, and the logsumexp of each row of scores.
 #[derive(Clone, Debug)]
-struct Attention {
-    causal: bool,
-    scale: Option<f64>,
+pub(super) struct Attention {
+    pub(super) causal: bool,
+    pub(super) scale: Option<f64>,
 }
 
 impl Attention {
     /// The factor of the scores, for vectors of length `depth`.
-    fn scale(&self, depth: usize) -> f64 {
+    pub(super) fn scale(&self, depth: usize) -> f64 {
         self.scale.unwrap_or_else(|| 1.0 / (depth.max(1) as f64).sqrt())
     }
 
-    /// The attention probabilities `[b, h, n, m]`, recomputed from queries, keys and the saved logsumexp.
-    fn probabilities(&self, call: &VjpCall<'_>, q: &Tensor, k: &Tensor) -> Result<Tensor> {
-        let (&[b, h, n, d], m) = (&dims(call, 0), call.input_shape(1)[2]);
-        let scores = matmul_with(mul(q, self.scale(d))?, k, false, true)?;
-        let mut scores = reshape_to(scores, &[b, h, n, m].into())?;
-        let mask = if call.inputs.len() > 3 { Some(call.input(3)?) } else { None };
-        let bools = mask.filter(|mask| mask.dtype() == DType::Bool);
-        if let (Some(mask), None) = (mask, bools) {
-            scores = add(scores, mask)?;
-        }
-        let triangle = if self.causal { Some(tril(ones([n, m], DType::Bool)?, 0)?) } else { None };
-        let visible = match (bools.cloned(), triangle) {
-            (Some(mask), Some(triangle)) => Some(logical_and(mask, triangle)?),
-            (mask, triangle) => mask.or(triangle),
-        };
-        if let Some(visible) = visible {
-            scores = where_(visible, scores, f64::NEG_INFINITY)?;
-        }
-        // A query with every key masked has probabilities 0, not NaN.
-        let lse = call.output(1)?;
-        let lse = where_(equal(lse, f64::NEG_INFINITY)?, f64::INFINITY, lse)?;
-        exp(sub(scores, expand_dims(lse, -1)?)?)
-    }
-}
-
-impl Op for Attention {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+    /// Rejects queries, keys, values and a mask that do not fit together.
+    pub(super) fn check(&self, inputs: &[&Spec; 3], mask: Option<&Spec>) -> Result<()> {
         let dtype = inputs[0].dtype;
         if !dtype.is_float() {
             return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
         }
-        if let Some(other) = inputs[1..3].iter().find(|spec| spec.dtype != dtype) {
+        if let Some(other) = inputs[1..].iter().find(|spec| spec.dtype != dtype) {
             return Err(Error::dtype(format!(
                 "q, k and v must have the same dtype, got {dtype} and {}",
                 other.dtype
             )));
         }
-        let (&[b, h, n, d], &[kb, g, m, depth], &[vb, vg, vm, e]) =
+        let (&[b, h, n, d], &[kb, g, m, depth], &[vb, vg, vm, _]) =
             (&inputs[0].shape[..], &inputs[1].shape[..], &inputs[2].shape[..])
         else {
             return Err(Error::shape("q, k and v must have rank 4: [batch, heads, length, depth]"));
@@ -91,7 +62,7 @@ impl Op for Attention {
                 format!("the number of query heads must be divisible by that of key heads, got {h} and {g}");
             return Err(Error::shape(message));
         }
-        if let Some(mask) = inputs.get(3) {
+        if let Some(mask) = mask {
             if mask.dtype != DType::Bool && mask.dtype != dtype {
                 return Err(Error::dtype(format!("mask must be bool or {dtype}, got {}", mask.dtype)));
             }
@@ -100,8 +71,63 @@ impl Op for Attention {
         if let Some(scale) = self.scale.filter(|scale| !scale.is_finite()) {
             return Err(Error::value(format!("scale must be finite, got {scale}")));
         }
-        let lse = Spec::new(statistics_dtype(dtype), [b, h, n]);
-        Ok(Specs::from_iter([Spec::new(dtype, [b, h, n, e]), lse]))
+        Ok(())
+    }
+
+    pub(super) fn text(&self) -> String {
+        let causal = if self.causal { "causal" } else { "" };
+        match self.scale {
+            None => causal.into(),
+            Some(scale) if self.causal => format!("causal, scale={scale}"),
+            Some(scale) => format!("scale={scale}"),
+        }
+    }
+}
+
+/// Calls `work` with the mask broadcast to the scores `[b, h, n, m]` of these queries and keys.
+pub(super) fn with_mask<R>(
+    [q, k]: [View<'_>; 2],
+    mask: Option<&Arg<'_>>,
+    work: impl FnOnce(Option<View<'_>>) -> R,
+) -> R {
+    let Some(mask) = mask.map(Arg::view) else { return work(None) };
+    let shape = [q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]];
+    let mut strides = [0; 4];
+    let added = 4 - mask.shape().len();
+    for (i, (&dim, &stride)) in mask.shape().iter().zip(mask.strides()).enumerate() {
+        strides[added + i] = if dim == shape[added + i] { stride } else { 0 };
+    }
+    work(Some(mask.with_layout(&shape, &strides)))
+}
+
+/// The inputs of one call for all examples, of which the one at `mask`, if there is one, is the mask.
+pub(super) fn merged_inputs(call: &VmapCall<'_>, mask: usize) -> Result<Vec<Tensor>> {
+    let mut inputs = (0..mask).map(|i| call.merged_input(i)).collect::<Result<Vec<_>>>()?;
+    if let Some(tensor) = call.inputs.get(mask) {
+        let shape = call.shape(mask);
+        inputs.push(if !call.mapped[mask] && (shape.rank() < 4 || shape[0] == 1) {
+            tensor.clone()
+        } else {
+            // One mask per example, repeated for each element of the batch.
+            let own =
+                if call.mapped[mask] { call.input_of_rank(mask, 4)? } else { call.batched_input(mask)? };
+            let whole = own.shape().clone().with(1, call.shape(0)[0]);
+            merge_leading_axes(broadcast_to(own, whole)?)?
+        });
+    }
+    Ok(inputs)
+}
+
+impl Op for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        self.check(&[inputs[0], inputs[1], inputs[2]], inputs.get(3).copied())?;
+        let Spec { dtype, shape } = inputs[0];
+        let lse = Spec::new(statistics_dtype(*dtype), &shape[..3]);
+        Ok(Specs::from_iter([Spec::new(*dtype, shape.clone().with(3, inputs[2].shape[3])), lse]))
     }
 
     fn kernel(&self) -> Kernel<'_> {
@@ -115,18 +141,10 @@ impl Op for Attention {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let (q, k, v) = (inputs[0].view(), inputs[1].view(), inputs[2].view());
         let [out, lse] = outputs else { return Err(Error::new(ErrorKind::Graph, "expected 2 outputs")) };
-        let shape = [q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]];
-        let mut strides = [0; 4];
-        let mask = inputs.get(3).map(Arg::view);
-        if let Some(mask) = &mask {
-            let added = 4 - mask.shape().len();
-            for (i, (&dim, &stride)) in mask.shape().iter().zip(mask.strides()).enumerate() {
-                strides[added + i] = if dim == shape[added + i] { stride } else { 0 };
-            }
-        }
-        let mask = mask.map(|mask| mask.with_layout(&shape, &strides));
         let scale = self.scale(q.shape()[3]);
-        kernel::attention(q, k, v, mask, self.causal, scale, out.reborrow(), lse.reborrow(), scratch);
+        with_mask([q, k], inputs.get(3), |mask| {
+            kernel::attention(q, k, v, mask, self.causal, scale, out.reborrow(), lse.reborrow(), scratch);
+        });
         Ok(())
     }
 
@@ -135,28 +153,15 @@ impl Op for Attention {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let mut inputs = (0..3).map(|i| call.merged_input(i)).collect::<Result<Vec<_>>>()?;
-        if let Some(mask) = call.inputs.get(3) {
-            let shape = call.shape(3);
-            inputs.push(if !call.mapped[3] && (shape.rank() < 4 || shape[0] == 1) {
-                mask.clone()
-            } else {
-                // One mask per example, repeated for each element of the batch.
-                let mask = if call.mapped[3] { call.input_of_rank(3, 4)? } else { call.batched_input(3)? };
-                let whole = mask.shape().clone().with(1, call.shape(0)[0]);
-                merge_leading_axes(broadcast_to(mask, whole)?)?
-            });
-        }
-        call.split_outputs(apply_many(self, inputs)?)
+        call.split_outputs(apply_many(self, merged_inputs(call, 3)?)?)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let (&[b, h, n, d], &[.., m, e]) = (&inputs[0].shape[..], &inputs[2].shape[..]) else {
             return Cost::default();
         };
-        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
         let scores = b as u64 * h as u64 * n as u64 * m as u64;
-        Cost { flops: 2 * scores * (d + e) as u64, bytes: bytes as u64 }
+        Cost { flops: 2 * scores * (d + e) as u64, bytes: Cost::traffic(inputs, outputs) }
     }
 
     fn rows(&self) -> Option<&dyn RowRule> {
@@ -164,25 +169,26 @@ impl Op for Attention {
     }
 
     fn attributes(&self) -> String {
-        let causal = if self.causal { "causal" } else { "" };
-        match self.scale {
-            None => causal.into(),
-            Some(scale) if self.causal => format!("causal, scale={scale}"),
-            Some(scale) => format!("scale={scale}"),
-        }
+        self.text()
     }
 }
 
 impl RowRule for Attention {
     fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
-        // Rows are examples. A mask has a first axis for them, or is broadcast to all.
-        if call.first_rows()?.1.axis != 0 {
-            return None;
-        }
-        let mask = call.inputs.get(3).map(|mask| (mask.shape.rank() == 4 && mask.shape[0] != 1).then_some(0));
-        let inputs: Vec<Option<usize>> = [Some(0); 3].into_iter().chain(mask).collect();
-        call.independent(&inputs, &[Some(0); 2])
+        split_examples(call, 3)
     }
+}
+
+/// The split of a call whose rows are examples. The input at `mask`, if there is one, has a first axis for them, or is broadcast to
+/// all.
+pub(super) fn split_examples(call: &RowCall<'_>, mask: usize) -> Option<RowSplit> {
+    if call.first_rows()?.1.axis != 0 {
+        return None;
+    }
+    let by_example = |mask: &&Spec| (mask.shape.rank() == 4 && mask.shape[0] != 1).then_some(0);
+    let mut inputs = vec![Some(0); mask];
+    inputs.extend(call.inputs.get(mask).map(by_example));
+    call.independent(&inputs, &vec![Some(0); call.outputs.len()])
 }
 
 impl Differentiable for Attention {
@@ -196,60 +202,36 @@ impl Differentiable for Attention {
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let (g, g_lse) = (call.take_gradient(0), call.take_gradient(1));
-        let dtype = call.inputs[0].spec.dtype;
-        let (&[b, h, n, d], &[_, groups, m, e]) = (&dims(call, 0), &dims(call, 2));
-        // Query heads that share a key head are stacked along the rows, so that keys are not copied and the matrix
-        // products sum the gradients of keys and values over them.
-        let rows = h / groups * n;
-        let grouped = |x: &Tensor, depth| reshape_to(x, &[b, groups, rows, depth].into());
-        let wide = statistics_dtype(dtype);
-        let (q, k) = (grouped(&cast(call.input(0)?, wide)?, d)?, cast(call.input(1)?, wide)?);
-        let g = g.map(|g| cast(g, wide)).transpose()?;
-        let p = self.probabilities(call, &q, &k)?;
         let mut gradients = Gradients::from_elem(None, call.inputs.len());
-        if let Some(g) = &g
-            && call.wants(2)
-        {
-            let v = matmul_with(grouped(&p, m)?, grouped(g, e)?, true, false)?;
-            gradients[2] = Some(cast(v, dtype)?.into());
-        }
-        if !(call.wants(0) || call.wants(1) || call.wants(3)) {
-            return Ok(gradients);
-        }
-        // The softmax gradient: p * (g @ vᵀ - mean), where the mean of a row is sum(g * out).
-        let mut scores = match g {
-            None => None,
-            Some(g) => {
-                let mean = sum(mul(&g, call.output(0)?)?, -1, true)?;
-                let from_values = matmul_with(grouped(&g, e)?, cast(call.input(2)?, wide)?, false, true)?;
-                Some(sub(reshape_to(from_values, p.shape())?, mean)?)
-            }
+        let wanted = [0, 1, 2].map(|i| call.wants(i));
+        let (dtype, wide) = (call.inputs[0].spec.dtype, statistics_dtype(call.inputs[0].spec.dtype));
+        let (q, k, lse) = (call.input(0)?, call.input(1)?, call.output(1)?);
+        // The softmax gradient is p * (g @ vᵀ - delta), where delta is the mean of g @ vᵀ in a row, sum(g * out).
+        let by_scores = wanted[0] || wanted[1] || call.wants(3);
+        let delta = match &g {
+            Some(g) if by_scores => sum(mul(cast(g, wide)?, call.output(0)?)?, -1, false)?,
+            _ => zeros(lse.shape().clone(), wide)?,
         };
-        if let Some(g_lse) = g_lse {
-            let g_lse = expand_dims(g_lse, -1)?;
-            scores = Some(scores.map_or(Ok(g_lse.clone()), |scores| add(scores, &g_lse))?);
+        let delta = if let Some(g_lse) = g_lse { sub(delta, g_lse)? } else { delta };
+        let g = g.map_or_else(|| zeros(call.output_shape(0).clone(), dtype), Ok)?;
+        let mask = if call.inputs.len() > 3 { Some(call.input(3)?) } else { None };
+        if mask.is_some() && call.wants(3) {
+            // As large as the scores, or summed from them: they exist anyway.
+            let scores = Scores::new(self, [q, k], mask, lse)?;
+            let from_values = scores.outer(&cast(&g, wide)?, &cast(call.input(2)?, wide)?)?;
+            let ds = mul(&scores.probabilities, sub(from_values, expand_dims(&delta, -1)?)?)?;
+            gradients[3] = Some(cast(sum_to(ds, call.input_shape(3))?, dtype)?.into());
         }
-        let Some(scores) = scores else { return Ok(gradients) };
-        let scores = mul(p, scores)?;
-        if call.wants(3) {
-            gradients[3] = Some(cast(sum_to(scores.clone(), call.input_shape(3))?, dtype)?.into());
-        }
-        let (scores, scale) = (grouped(&scores, m)?, self.scale(d));
-        if call.wants(0) {
-            let q = mul(matmul_with(&scores, k, false, false)?, scale)?;
-            gradients[0] = Some(cast(reshape_to(q, call.input_shape(0))?, dtype)?.into());
-        }
-        if call.wants(1) {
-            gradients[1] = Some(cast(matmul_with(scores, mul(q, scale)?, true, false)?, dtype)?.into());
+        // For the gradient of the values, which is all that is wanted then, any values do.
+        let v = if by_scores { call.input(2)?.clone() } else { zeros(call.input_shape(2).clone(), dtype)? };
+        let op = AttentionGradient { attention: self.clone(), wanted };
+        let inputs = [q.clone(), k.clone(), v, g, lse.clone(), delta];
+        let found = op.call(inputs.into_iter().chain(mask.cloned()).collect())?;
+        for (gradient, found) in gradients.iter_mut().zip(found) {
+            *gradient = found.map(Into::into);
         }
         Ok(gradients)
     }
-}
-
-/// The four dimensions of an input.
-fn dims(call: &VjpCall<'_>, input: usize) -> [usize; 4] {
-    let shape = call.input_shape(input);
-    [shape[0], shape[1], shape[2], shape[3]]
 }
 
 /// Scaled dot-product attention, `softmax(scale * q @ transpose(k) + mask) @ v`, without materializing the scores.

@@ -262,7 +262,8 @@ impl NormGradient {
     }
 }
 
-fn plus(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
+/// The sum of the gradients that there are.
+pub(super) fn plus(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
     match (a, b) {
         (Some(a), Some(b)) => add(a, b).map(Some),
         (a, b) => Ok(a.or(b)),

@@ -7,7 +7,8 @@ use crate::ops::shape::pad::pad_axis;
 use crate::ops::shape::{PadMode, pad, reshape_to, reverse};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
-    DType, Differentiable, Gradients, Index, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply,
+    DType, Differentiable, Gradients, Index, Layout, Outputs, Placement, Saves, Set, Shape, Tensor, VjpCall,
+    apply,
 };
 use taut_memory::Location;
 
@@ -30,6 +31,16 @@ impl Slice {
         }
         all.resize(rank, Index::from(..));
         all
+    }
+
+    /// For each axis of a tensor of this shape: start, number of elements and step.
+    fn parts(&self, shape: &Shape) -> Result<Vec<(usize, usize, isize)>> {
+        let parts = self.by_axis(shape.rank()).into_iter().zip(shape.iter()).map(|(index, &dim)| {
+            let part = Layout::contiguous(Shape::from([dim])).slice(&[index])?;
+            let step = if let Index::Range { step, .. } = index { step } else { 1 };
+            Ok((part.offset, part.shape.len(), step))
+        });
+        parts.collect()
     }
 }
 
@@ -100,13 +111,7 @@ impl Differentiable for Slice {
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
-            // For each axis: start, number of elements and step.
-            let parts = self.by_axis(shape.rank()).into_iter().zip(shape.iter()).map(|(index, &dim)| {
-                let part = Layout::contiguous(Shape::from([dim])).slice(&[index])?;
-                let step = if let Index::Range { step, .. } = index { step } else { 1 };
-                Ok((part.offset, part.shape.len(), step))
-            });
-            let parts = parts.collect::<Result<Vec<_>>>()?;
+            let parts = self.parts(shape)?;
             let part: Shape = parts.iter().map(|&(_, count, _)| count).collect();
             let g = if *g.shape() == part { g } else { reshape_to(g, &part)? };
             let (mut g, mut paddings) = (g, Vec::with_capacity(parts.len()));
@@ -122,6 +127,16 @@ impl Differentiable for Slice {
             }
             if g.shape() == shape { Ok(g) } else { pad(g, &paddings, PadMode::Constant(0.into())) }
         })
+    }
+
+    fn placement(&self, input: &Shape) -> Option<Placement> {
+        let parts = self.parts(input).ok()?;
+        let is_whole = |axis: usize| parts[axis] == (0, input[axis], 1);
+        let mut partial = (0..parts.len()).filter(|&axis| !is_whole(axis));
+        let (axis, None) = (partial.next()?, partial.next()) else { return None };
+        let (start, count, step) = parts[axis];
+        let shape = input.clone().with(axis, count);
+        (count > 0 && (step == 1 || count == 1)).then_some(Placement { axis, start, shape })
     }
 }
 

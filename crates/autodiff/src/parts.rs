@@ -1,0 +1,67 @@
+//! Gradients of disjoint parts of one tensor, joined by one concatenation.
+
+use taut_core::ops::shape::{PadMode, broadcast_to, concat, pad, reshape};
+use taut_core::{Placement, Result, Shape, Tensor};
+
+/// Gradients of ranges of one axis of a tensor. It is zero elsewhere.
+pub(crate) struct Parts {
+    axis: usize,
+    /// The shape of the whole tensor.
+    shape: Shape,
+    /// The first index and the gradient of each range, in rising order, without overlap.
+    parts: Vec<(usize, Tensor)>,
+}
+
+impl Parts {
+    /// One part of a tensor of this shape.
+    pub(crate) fn new(placement: &Placement, shape: &Shape, gradient: Tensor) -> Result<Parts> {
+        let dims: Vec<isize> = placement.shape.iter().map(|&dim| dim as isize).collect();
+        let gradient =
+            if *gradient.shape() == placement.shape { gradient } else { reshape(gradient, &dims)? };
+        Ok(Parts { axis: placement.axis, shape: shape.clone(), parts: vec![(placement.start, gradient)] })
+    }
+
+    /// Adds the parts of another gradient of the same tensor. They are returned if one overlaps or is on another axis.
+    pub(crate) fn join(&mut self, other: Parts) -> Option<Parts> {
+        let axis = self.axis;
+        let end = |(start, part): &(usize, Tensor)| start + part.shape()[axis];
+        let place = |first: usize| self.parts.partition_point(|(start, _)| *start < first);
+        let fits = |part: &(usize, Tensor)| {
+            let at = place(part.0);
+            let after = at == 0 || end(&self.parts[at - 1]) <= part.0;
+            after && self.parts.get(at).is_none_or(|next| end(part) <= next.0)
+        };
+        if other.axis != axis || !other.parts.iter().all(fits) {
+            return Some(other);
+        }
+        for part in other.parts {
+            let at = self.parts.partition_point(|(start, _)| *start < part.0);
+            self.parts.insert(at, part);
+        }
+        None
+    }
+
+    /// The gradient of the whole tensor.
+    pub(crate) fn dense(self) -> Result<Tensor> {
+        let Parts { axis, shape, parts } = self;
+        if let [(start, part)] = &parts[..] {
+            let mut paddings = vec![[0, 0]; shape.rank()];
+            paddings[axis] = [*start, shape[axis] - *start - part.shape()[axis]];
+            return pad(part.clone(), &paddings, PadMode::Constant(0.into()));
+        }
+        let (mut pieces, mut next) = (Vec::with_capacity(parts.len()), 0);
+        let dtype = parts[0].1.dtype();
+        let zeros = |count: usize| broadcast_to(Tensor::constant(0, dtype)?, shape.clone().with(axis, count));
+        for (start, part) in parts {
+            if start > next {
+                pieces.push(zeros(start - next)?);
+            }
+            next = start + part.shape()[axis];
+            pieces.push(part);
+        }
+        if next < shape[axis] {
+            pieces.push(zeros(shape[axis] - next)?);
+        }
+        concat(&pieces, axis as isize)
+    }
+}
