@@ -86,7 +86,8 @@ impl<'a> WholeTrace<'a> {
         let PlacedGraph { graph, classes, placement, .. } = self.placed;
         for (i, node) in graph.nodes.iter().enumerate() {
             // A view that is ordered after rows but has the same value for all parts.
-            let is_same = || node.outputs.iter().all(|&id| classes.class(id) == ValueClass::SAME);
+            let same = |id: &ValueId| classes.class(*id) == ValueClass::SAME;
+            let is_same = || !node.outputs.is_empty() && node.outputs.iter().all(same);
             let now = match classes.nodes[i] {
                 NodeClass::Before => true,
                 NodeClass::Part(_) => placement.whole[i] || is_same(),
