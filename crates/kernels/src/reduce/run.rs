@@ -10,14 +10,12 @@ use super::Computed;
 use super::fold::Fold;
 use super::kernel::{self, GROUP, LEAF_STEPS, Lanes, ROW_STEPS};
 use super::plan::{Plan, offsets, runs};
-use super::shared::{PerOutput, Shared};
+use super::shared::{PerOutput, Shared, WIDE};
 use crate::dtype::Element;
 use crate::pool;
 use crate::strided::Buffer;
 use bytemuck::cast_slice_mut;
 
-/// How many outputs are computed together down columns, and the size of a row's piece that is gathered.
-pub(crate) const WIDE: usize = 512;
 /// How many outputs are computed together along rows, or down few columns.
 pub(crate) const NARROW: usize = 16;
 /// Elements gathered at a time when they are not contiguous.

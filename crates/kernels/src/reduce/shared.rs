@@ -1,9 +1,11 @@
 //! Room for the values of a tile of outputs, and outputs whose elements several threads write, each thread its own, where
 //! they do not form chunks.
 
-use super::run::WIDE;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+
+/// How many outputs are computed together down columns, and the size of a row's piece that is gathered.
+pub(crate) const WIDE: usize = 512;
 
 /// Room for one value per output of a tile. Only those in use are set: setting all of them takes time.
 pub(crate) struct PerOutput<T>([MaybeUninit<T>; WIDE]);
