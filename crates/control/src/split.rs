@@ -36,7 +36,7 @@ use crate::parts::classify;
 use placement::{PlacedGraph, Placement};
 use taut_core::graph::suspend_tracing;
 use taut_core::rows::{RowAxis, RowClass};
-use taut_core::{Error, Graph, Result, record};
+use taut_core::{Error, Graph, Result, Spec, record};
 
 /// A proof that a graph may compute its batch in parts.
 pub struct SplitProof(PlacedGraph);
@@ -46,10 +46,8 @@ impl SplitProof {
     /// graph's inputs, that share their first dimension.
     pub fn new(graph: &Graph, candidates: &[usize]) -> std::result::Result<SplitProof, MixedRows> {
         let (rows, inputs) = batch_inputs(graph, candidates).ok_or(MixedRows::NoBatch)?;
-        let class = |input: usize| match inputs.contains(&input) {
-            true => RowClass::Rows(RowAxis { axis: 0, per_row: 1 }),
-            false => RowClass::Same,
-        };
+        let batch = RowClass::Rows(RowAxis { axis: 0, per_row: 1 });
+        let class = |input: usize| if inputs.contains(&input) { batch } else { RowClass::Same };
         let input_classes: Vec<RowClass> = (0..graph.inputs.len()).map(class).collect();
         let classes = classify(graph, &input_classes, rows)?;
         let placement = Placement::new(graph, &classes, rows)?;
@@ -79,7 +77,7 @@ fn batch_inputs(graph: &Graph, candidates: &[usize]) -> Option<(usize, Vec<usize
     let first = |input: &usize| spec(input).and_then(|spec| spec.shape.first().copied());
     let sets = candidates.iter().filter_map(first).filter(|&rows| rows > 1).map(|rows| {
         let set: Vec<usize> = candidates.iter().copied().filter(|input| first(input) == Some(rows)).collect();
-        let bytes: usize = set.iter().filter_map(spec).map(|spec| spec.bytes()).sum();
+        let bytes: usize = set.iter().filter_map(spec).map(Spec::bytes).sum();
         (set.len(), bytes, rows, set)
     });
     sets.max_by_key(|&(count, bytes, rows, _)| (count, bytes, rows)).map(|(_, _, rows, set)| (rows, set))

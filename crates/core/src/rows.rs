@@ -141,7 +141,6 @@ impl RowCall<'_> {
     }
 
     /// A split with the inputs as they are.
-    #[expect(clippy::unnecessary_wraps, reason = "the result of a rule")]
     pub fn with_outputs(&self, outputs: impl IntoIterator<Item = RowClass>) -> Option<RowSplit> {
         Some(RowSplit {
             inputs: self.classes.iter().copied().collect(),

@@ -24,7 +24,8 @@ impl Loops {
             }
             return Ok(divisor(count, elements));
         }
-        let budget = self.memory_budget.unwrap_or_else(|| residual_budget(DEFAULT_BYTES).unwrap_or(DEFAULT_BYTES));
+        let budget =
+            self.memory_budget.unwrap_or_else(|| residual_budget(DEFAULT_BYTES).unwrap_or(DEFAULT_BYTES));
         // A budget holds for the backward pass, too, if there may be one.
         let may_be_differentiated = self.memory_budget.is_some() && (record::is_recording() || is_tracing());
         let mut size = count;

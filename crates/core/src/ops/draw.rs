@@ -161,7 +161,7 @@ impl Op for Draw {
             Distribution::Uniform { low, high } => kernels::uniform(key, first, low, high, out),
             Distribution::Normal { mean, std } => kernels::normal(key, first, mean, std, out),
             Distribution::TruncatedNormal { mean, std } => {
-                kernels::truncated_normal(key, first, mean, std, out)
+                kernels::truncated_normal(key, first, mean, std, out);
             }
             Distribution::Exponential { rate } => kernels::exponential(key, first, rate, out),
             Distribution::Gamma { alpha, beta } => gamma(key, first, alpha, beta, out),
