@@ -171,7 +171,7 @@ fn ops_compute_in_parts_what_they_compute_at_once() {
 #[test]
 fn gradients_compute_in_parts_what_they_compute_at_once() {
     let used = check_table(true);
-    let names = "conv_input_gradient conv_filter_gradient max_pool_scatter avg_pool_gradient pack_bits keep_bits \
-        tensor_scatter_add add_along_axis subtract_along_axis";
+    let names = "attention_gradient conv_input_gradient conv_filter_gradient max_pool_scatter avg_pool_gradient \
+        pack_bits keep_bits tensor_scatter_add add_along_axis subtract_along_axis";
     assert_used(&used, &names.split_whitespace().collect::<Vec<_>>());
 }

@@ -201,32 +201,32 @@ class TracedIterator:
         """The next element, which has these types and shapes."""
         specs, find = nest.flatten(spec), self._find
 
-        def give(inputs: list) -> list[bytes]:
+        def callback(inputs: list) -> list[bytes]:
             return _as_bytes(find(inputs)._pull_or_raise(), specs)
 
-        return nest.pack_sequence_as(spec, _native.host_callback("dataset", give, self._inputs, _kinds(specs), True))
+        return nest.pack_sequence_as(spec, _native.host_callback("dataset", callback, self._inputs, _kinds(specs), True))
 
     def has_next(self) -> _native.Tensor:
         """Whether there are more elements."""
         find = self._find
 
-        def give(inputs: list) -> list[bytes]:
+        def callback(inputs: list) -> list[bytes]:
             return [np.bool_(find(inputs)._has_next()).tobytes()]
 
-        return _native.host_callback("dataset", give, self._inputs, _FLAG, True)[0]
+        return _native.host_callback("dataset", callback, self._inputs, _FLAG, True)[0]
 
     def get_next_as_optional(self) -> Optional:
         """The next element, or an optional without a value after the last."""
         specs, find = nest.flatten(self.element_spec), self._find
 
-        def give(inputs: list) -> list[bytes]:
+        def callback(inputs: list) -> list[bytes]:
             iterator = find(inputs)
             if iterator._has_next():
                 return [np.True_.tobytes(), *_as_bytes(iterator._pull(), specs)]
             return [np.False_.tobytes(), *(raw.zeros(list(s.shape), s.dtype).numpy().tobytes() for s in specs)]
 
         kinds = [*_FLAG, *_kinds(specs)]
-        flag, *parts = _native.host_callback("dataset", give, self._inputs, kinds, True)
+        flag, *parts = _native.host_callback("dataset", callback, self._inputs, kinds, True)
         return Optional(flag, nest.pack_sequence_as(self.element_spec, parts))
 
 

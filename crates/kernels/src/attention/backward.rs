@@ -185,7 +185,7 @@ struct Tile {
 }
 
 /// Workspace of a tile.
-struct Rooms<'a, W> {
+struct TileBuffers<'a, W> {
     p: &'a mut [W],
     ds: &'a mut [W],
     q: &'a mut [W],
@@ -204,10 +204,10 @@ struct Computed<'a, W> {
 }
 
 impl<T: Stored<Wide: GemmElement>> Backward<'_, T> {
-    fn rooms<'s>(&self, slot: &'s mut [T::Wide]) -> (Rooms<'s, T::Wide>, [&'s mut [T::Wide]; 2]) {
+    fn buffers<'s>(&self, slot: &'s mut [T::Wide]) -> (TileBuffers<'s, T::Wide>, [&'s mut [T::Wide]; 2]) {
         let lengths = self.inputs.sizes.backward_slot(T::DTYPE != T::Wide::DTYPE);
         let [p, ds, q, k, v, g, first, second] = carve(slot, lengths);
-        (Rooms { p, ds, q, k, v, g }, [first, second])
+        (TileBuffers { p, ds, q, k, v, g }, [first, second])
     }
 
     /// All gradients of one key head, `task`, and of the query heads that share it.
@@ -229,19 +229,19 @@ impl<T: Stored<Wide: GemmElement>> Backward<'_, T> {
         let (start, group) = (block * KEYS, sizes.heads / sizes.shared);
         let cols = KEYS.min(sizes.keys - start);
         let first_row = task * sizes.keys + start;
-        let (mut rooms, [room_k, room_v]) = self.rooms(slot);
+        let (mut buffers, [sums_k, sums_v]) = self.buffers(slot);
         let range = |width: usize| first_row * width..(first_row + cols) * width;
         // SAFETY: every block of keys is taken once, and blocks are disjoint ranges of rows.
         let dk = self.dk.as_ref().map(|dk| unsafe { dk.part(range(sizes.depth)) });
         // SAFETY: as above.
         let dv = self.dv.as_ref().map(|dv| unsafe { dv.part(range(sizes.width)) });
-        let mut sum_k = dk.map(|out| Sum::new(out, room_k));
-        let mut sum_v = dv.map(|out| Sum::new(out, room_v));
+        let mut sum_k = dk.map(|out| Sum::new(out, sums_k));
+        let mut sum_v = dv.map(|out| Sum::new(out, sums_v));
         let heads = task % sizes.shared * group..(task % sizes.shared + 1) * group;
         for head in heads {
             for first in (0..sizes.queries).step_by(QUERIES) {
                 let Some(tile) = self.tile([task / sizes.shared, head], first, start) else { continue };
-                let found = self.compute(tile, &mut rooms);
+                let found = self.compute(tile, &mut buffers);
                 if let Some(sum) = &mut sum_v {
                     gemm(found.p.transposed(), found.g, sum.rows(tile.cols, sizes.width), true);
                 }
@@ -265,14 +265,14 @@ impl<T: Stored<Wide: GemmElement>> Backward<'_, T> {
         let Some(dq) = &self.dq else { return };
         let sizes = &self.inputs.sizes;
         let at = [block.head / sizes.heads, block.head % sizes.heads];
-        let (mut rooms, [room, _]) = self.rooms(slot);
+        let (mut buffers, [sums, _]) = self.buffers(slot);
         let rows = block.head * sizes.queries + block.first;
         // SAFETY: every block of queries is taken once, and blocks are disjoint ranges of rows.
         let out = unsafe { dq.part(rows * sizes.depth..(rows + block.rows) * sizes.depth) };
-        let mut sum = Sum::new(out, room);
+        let mut sum = Sum::new(out, sums);
         for start in (0..sizes.keys).step_by(KEYS) {
             let Some(tile) = self.tile(at, block.first, start) else { break };
-            let found = self.compute(tile, &mut rooms);
+            let found = self.compute(tile, &mut buffers);
             gemm(found.ds, found.k, sum.rows(tile.rows, sizes.depth), true);
         }
         sum.finish();
@@ -300,17 +300,17 @@ impl<T: Stored<Wide: GemmElement>> Backward<'_, T> {
     }
 
     /// Computes a tile.
-    fn compute<'r>(&'r self, tile: Tile, rooms: &'r mut Rooms<'_, T::Wide>) -> Computed<'r, T::Wide> {
+    fn compute<'r>(&'r self, tile: Tile, buffers: &'r mut TileBuffers<'_, T::Wide>) -> Computed<'r, T::Wide> {
         let Inputs { q, k, v, mask, causal, scale, sizes } = self.inputs;
         let Tile { batch, head, first, rows, start, cols } = tile;
         let shared = head / (sizes.heads / sizes.shared);
-        let q = widen::<T>(q, [batch, head, first, rows], &mut *rooms.q);
-        let k = widen::<T>(k, [batch, shared, start, cols], &mut *rooms.k);
-        let g = widen::<T>(&self.g, [batch, head, first, rows], &mut *rooms.g);
-        let (p, ds) = (&mut rooms.p[..rows * cols], &mut rooms.ds[..rows * cols]);
+        let q = widen::<T>(q, [batch, head, first, rows], &mut *buffers.q);
+        let k = widen::<T>(k, [batch, shared, start, cols], &mut *buffers.k);
+        let g = widen::<T>(&self.g, [batch, head, first, rows], &mut *buffers.g);
+        let (p, ds) = (&mut buffers.p[..rows * cols], &mut buffers.ds[..rows * cols]);
         gemm(q, k.transposed(), MatMut::row_major(p, rows, cols), false);
         if self.needs_scores() {
-            let v = widen::<T>(v, [batch, shared, start, cols], &mut *rooms.v);
+            let v = widen::<T>(v, [batch, shared, start, cols], &mut *buffers.v);
             gemm(g, v.transposed(), MatMut::row_major(ds, rows, cols), false);
         }
         for (row, (p, ds)) in p.chunks_exact_mut(cols).zip(ds.chunks_exact_mut(cols)).enumerate() {
@@ -334,28 +334,28 @@ fn statistic<W: Element>(view: &View<'_>, at: [usize; 3]) -> W {
 /// A sum of tiles: in the output itself, or for halves in a wide place, from which it is rounded once.
 enum Sum<'a, T: Stored> {
     Output(&'a mut [T::Wide]),
-    Room(&'a mut [T::Wide], &'a mut [T]),
+    Wide(&'a mut [T::Wide], &'a mut [T]),
 }
 
 impl<'a, T: Stored> Sum<'a, T> {
-    fn new(out: &'a mut [T], room: &'a mut [T::Wide]) -> Sum<'a, T> {
+    fn new(out: &'a mut [T], wide: &'a mut [T::Wide]) -> Sum<'a, T> {
         if T::DTYPE == T::Wide::DTYPE {
             let out = T::as_wide_mut(out).expect("a type that is its own wide one");
             out.fill(real(0.0));
             return Sum::Output(out);
         }
-        room.fill(real(0.0));
-        Sum::Room(room, out)
+        wide.fill(real(0.0));
+        Sum::Wide(wide, out)
     }
 
     /// The first rows.
     fn rows(&mut self, rows: usize, cols: usize) -> MatMut<'_, T::Wide> {
-        let (Sum::Output(sum) | Sum::Room(sum, _)) = self;
+        let (Sum::Output(sum) | Sum::Wide(sum, _)) = self;
         MatMut::row_major(sum, rows, cols)
     }
 
     fn finish(self) {
-        if let Sum::Room(sum, out) = self {
+        if let Sum::Wide(sum, out) = self {
             T::narrow(&sum[..out.len()], out);
         }
     }

@@ -47,6 +47,17 @@ impl AttentionGradient {
         let mut found = apply_at(self, &mut inputs, Location::caller())?.into_iter();
         Ok(self.wanted.map(|wanted| if wanted { found.next() } else { None }))
     }
+
+    /// The cotangents of the gradients of queries, keys and values, in the type of the statistics.
+    fn cotangents(&self, call: &mut VjpCall<'_>) -> Result<[Option<Tensor>; 3]> {
+        let wide = statistics_dtype(call.inputs[Q].spec.dtype);
+        let mut cotangents = [None, None, None];
+        let wanted = (0..3).filter(|&i| self.wanted[i]);
+        for (output, i) in wanted.enumerate() {
+            cotangents[i] = call.take_gradient(output).map(|cotangent| cast(cotangent, wide)).transpose()?;
+        }
+        Ok(cotangents)
+    }
 }
 
 impl Op for AttentionGradient {
@@ -210,13 +221,7 @@ impl Differentiable for AttentionGradient {
         let dtype = call.inputs[Q].spec.dtype;
         let wide = statistics_dtype(dtype);
         let scale = self.attention.scale(call.input_shape(Q)[3]);
-        let mut next = 0;
-        let mut cotangents: [Option<Tensor>; 3] = [None, None, None];
-        for (cotangent, _) in cotangents.iter_mut().zip(self.wanted).filter(|(_, wanted)| *wanted) {
-            *cotangent = call.take_gradient(next).map(|c| cast(c, wide)).transpose()?;
-            next += 1;
-        }
-        let [of_dq, of_dk, of_dv] = cotangents;
+        let [of_dq, of_dk, of_dv] = self.cotangents(call)?;
         let mask = if call.inputs.len() > MASK { Some(call.input(MASK)?) } else { None };
         let scores = Scores::new(&self.attention, [call.input(Q)?, call.input(K)?], mask, call.input(LSE)?)?;
         let p = &scores.probabilities;
