@@ -49,7 +49,8 @@ from ._ops.shaping import (
     batch_to_space as batch_to_space, broadcast_dynamic_shape as broadcast_dynamic_shape, broadcast_static_shape as
     broadcast_static_shape, concat as concat, ensure_shape as ensure_shape, identity_n as identity_n, pad as pad,
     parallel_stack as parallel_stack, repeat as repeat, shape_n as shape_n, space_to_batch as space_to_batch,
-    space_to_batch as space_to_batch_nd, split as split, stack as stack, transpose as transpose, unstack as unstack,
+    space_to_batch as space_to_batch_nd, split as split, squeeze as squeeze, stack as stack, transpose as transpose,
+    unstack as unstack,
 )
 from ._ops.sorting import (
     argsort as argsort, searchsorted as searchsorted, sort as sort, unique as unique, unique_with_counts as
@@ -297,9 +298,6 @@ def sqrt(x: TensorLike, *, name: str | None = ...) -> Tensor:
 
 def square(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The square of each element, `x * x`; integers wrap."""
-
-def squeeze(input: TensorLike, axis: IntsLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """Removes axes of size one, as a view: the given ones, or all if none are given."""
 
 def subtract(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise difference, `x - y`. Also `x - y` on tensors and scalars."""

@@ -85,7 +85,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "cuda_only": "there are no GPUs",
         "min_cuda_compute_capability": "there are no GPUs",
     },
-    "taut.train.CheckpointManager.save": {"check_interval": "the manager has no interval: every call saves"},
     "taut.variable.Variable.__new__": {"aggregation": _ONE_REPLICA, "synchronization": _ONE_REPLICA},
     "taut.variable.Variable.assign": {"use_locking": _ATOMIC},
     "taut.variable.Variable.assign_add": {"use_locking": _ATOMIC},

@@ -23,6 +23,11 @@ class Leaf:
         self._variable = None if self._state else variable_of(thing)
 
     @property
+    def exists(self) -> bool:
+        """Whether there is a value."""
+        return self._state is not None or self._variable is not None
+
+    @property
     def identity(self) -> int:
         """A number that no other state has."""
         return id(self._state) if self._variable is None else id(self._variable)
@@ -51,12 +56,10 @@ class Leaf:
 
 
 def variable_of(thing: Any) -> _native.Variable | None:
-    """The variable behind an object; None if it is not a variable."""
+    """The variable behind an object; None if a variable of Keras is not initialized yet."""
     if isinstance(thing, _native.Variable):
         return thing
-    if hasattr(thing, "__taut_variable__") and not isinstance(thing, type):
-        return thing.__taut_variable__()
-    return None
+    return None if getattr(thing, "_value", thing) is None else thing.__taut_variable__()
 
 
 def leaves(objects: dict[str, Any]) -> dict[str, Leaf]:
@@ -69,7 +72,7 @@ def leaves(objects: dict[str, Any]) -> dict[str, Leaf]:
     def visit(thing: Any, path: str) -> None:
         if _is_leaf(thing):
             leaf = Leaf(thing)
-            if leaf.identity not in seen:
+            if leaf.exists and leaf.identity not in seen:
                 seen.add(leaf.identity)
                 found[_free(path, found)] = leaf
         elif id(thing) not in seen:

@@ -21,7 +21,7 @@ from ._ops.losses import (
 )
 from ._ops.nn import (
     bias_add as bias_add, crelu as crelu, depth_to_space as depth_to_space, dropout as dropout, embedding_lookup as
-    embedding_lookup, experimental as experimental, space_to_depth as space_to_depth,
+    embedding_lookup, experimental as experimental, swish as silu, space_to_depth as space_to_depth, swish as swish,
 )
 from ._ops.normalization import (
     batch_normalization as batch_normalization, local_response_normalization as local_response_normalization,
@@ -118,9 +118,6 @@ def selu(features: TensorLike, *, name: str | None = ...) -> Tensor:
 def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The logistic function, `1 / (1 + exp(-x))`."""
 
-def silu(features: TensorLike, beta: float = ..., *, name: str | None = ...) -> Tensor:
-    """Sigmoid linear unit, or swish: `features * sigmoid(beta * features)`. `beta` is usually 1."""
-
 def softplus(features: TensorLike, *, name: str | None = ...) -> Tensor:
     """Softplus, `log(1 + exp(features))`, a smooth [`relu`](super::relu()), computed without overflow."""
 
@@ -131,9 +128,6 @@ def sparse_softmax_cross_entropy_with_logits(
     name: str | None = ...,
 ) -> Tensor:
     """Softmax cross-entropy with class indices as labels: `-log_softmax(logits)[label]` for each row of `[.., classes]`. Labels must be in `[0, classes)`."""
-
-def swish(features: TensorLike, beta: float = ..., *, name: str | None = ...) -> Tensor:
-    """Sigmoid linear unit, or swish: `features * sigmoid(beta * features)`. `beta` is usually 1."""
 
 def tanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic tangent of each element, between -1 and 1."""

@@ -33,7 +33,7 @@ def test_labels_out_of_range_are_refused(label, logits, traced):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=logits)
     run = tf.function(loss) if traced else loss
     probabilities = tf.constant([[0.2, 0.3, 0.5]])
-    with pytest.raises(tf.errors.OpError, match="label"):
+    with pytest.raises((tf.errors.InvalidArgumentError, IndexError), match="label"):
         run(tf.constant([label]), probabilities)
     want = -np.log(0.3) if not logits else np.log(np.exp([0.2, 0.3, 0.5]).sum()) - 0.3
     assert float(run(tf.constant([1]), probabilities)) == pytest.approx(want, rel=1e-5)

@@ -32,7 +32,7 @@ class Layer:
         if isinstance(build, types.FunctionType) and not is_default(build):
             setattr(cls, "build", outside_of_traces(build))
 
-    def _post_track_variable(self, variable: Any) -> None:
+    def _post_track_variable(self, _variable: Any) -> None:
         variables_made(self)
 
 

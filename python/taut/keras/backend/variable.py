@@ -8,6 +8,7 @@ import numpy as np
 from keras.src.backend.common import KerasVariable
 
 import taut as tf
+from taut._trackable import variables_made
 from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor, type_of
 
 
@@ -24,6 +25,8 @@ class Variable(KerasVariable):
             return
         with tf.init_scope():
             self._value = tf.Variable(value, trainable=self._trainable, dtype=self._dtype, name=self._name)
+        # A variable whose initialization was deferred belongs to its layer already.
+        variables_made(self)
 
     def _initialize_with_initializer(self, initializer):
         # A layer may be built inside a traced function. Its variables outlive the trace, so initial values are computed
