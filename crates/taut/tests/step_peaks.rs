@@ -22,6 +22,7 @@ use taut::metrics::SparseCategoricalAccuracy;
 use taut::optimizers::{Adam, Optimizer};
 use taut::plan::Program;
 use taut::{DType, GradientTape, Layer, Result, Spec, Tensor, Trainer, Variable, function};
+use taut_memory::testing::ledger_check;
 
 /// Fails unless the plan's peak is `bytes`, and prints what is live at the peak.
 fn assert_peak(plan: &Arc<Program>, bytes: usize) {
@@ -122,6 +123,7 @@ fn mlp_plan() -> Result<Arc<Program>> {
 
 #[test]
 fn peaks_of_training_steps() -> Result<()> {
+    let _ledger = ledger_check();
     // Scratch memory grows with the threads.
     taut::kernels::set_threads(2);
     assert_peak(&transformer_plan(true)?, 183_698_436);
