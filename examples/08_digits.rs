@@ -23,7 +23,8 @@ fn main() -> Result<()> {
         .with(Dropout::new(0.3)?)
         .with_named("hidden", Dense::new(4 * 4 * 16, 64).activation(relu).build()?)
         .with_named("classes", Dense::new(64, 10).build()?);
-    let optimizer = Optimizer::new(Adam { rate: 0.003.into(), ..Adam::default() }, &model.trainable_variables())?;
+    let optimizer =
+        Optimizer::new(Adam { rate: 0.003.into(), ..Adam::default() }, &model.trainable_variables())?;
     let loss = SparseCategoricalCrossentropy::from_logits();
     let mut trainer = Trainer::new(model, loss, optimizer)
         .metric_as("accuracy", SparseCategoricalAccuracy::new()?)

@@ -25,8 +25,9 @@ fn main() -> Result<()> {
         .with(Embedding::new(VOCABULARY.len(), 32).build()?)
         .with(LSTM::new(32, UNITS).return_sequences(true).build()?)
         .with(Dense::new(UNITS, VOCABULARY.len()).build()?);
-    let optimizer = Optimizer::new(Adam { rate: 0.005.into(), ..Adam::default() }, &model.trainable_variables())?
-        .clip(Clip::GlobalNorm(1.0))?;
+    let optimizer =
+        Optimizer::new(Adam { rate: 0.005.into(), ..Adam::default() }, &model.trainable_variables())?
+            .clip(Clip::GlobalNorm(1.0))?;
     let loss = SparseCategoricalCrossentropy::from_logits();
     let mut trainer = Trainer::new(model, loss, optimizer);
     let history = trainer.fit(&data, epochs)?;

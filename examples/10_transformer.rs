@@ -91,7 +91,8 @@ fn main() -> Result<()> {
         steps / 10 + 1,
         CosineDecay { initial: 0.003, steps: steps as f64, ..CosineDecay::default() },
     );
-    let optimizer = Optimizer::new(AdamW { rate: rate.into(), ..AdamW::default() }, &model.trainable_variables())?;
+    let optimizer =
+        Optimizer::new(AdamW { rate: rate.into(), ..AdamW::default() }, &model.trainable_variables())?;
     let loss = SparseCategoricalCrossentropy::from_logits();
     let mut trainer = Trainer::new(model, loss, optimizer);
     let (x, y) = data.iter()?.next().expect("the text is not empty")?;

@@ -30,9 +30,8 @@ fn train(compiled: &Function<Tensor, Tensor>, x: &Tensor) -> Result<(usize, Vec<
 fn network(quick: bool) -> Result<(Vec<Variable>, Tensor)> {
     let (depth, width, batch) = if quick { (32, 64, 256) } else { (64, 256, 2048) };
     let random = Generator::from_seed(1);
-    let layers = (0..depth).map(|_| {
-        Variable::new(random.normal([width, width], 0.0, (width as f64).powf(-0.5), DType::F32)?)
-    });
+    let layers = (0..depth)
+        .map(|_| Variable::new(random.normal([width, width], 0.0, (width as f64).powf(-0.5), DType::F32)?));
     Ok((layers.collect::<Result<_>>()?, random.normal([batch, width], 0.0, 1.0, DType::F32)?))
 }
 
@@ -57,6 +56,9 @@ fn main() -> Result<()> {
 
     let (layers, x) = network(quick)?;
     let too_small = function(move |x: &Tensor| step(&layers, x)).named("train step").memory_budget(10_000);
-    println!("\nA budget that no plan keeps is an error before the first kernel runs:\n{}", too_small.call(&x).unwrap_err());
+    println!(
+        "\nA budget that no plan keeps is an error before the first kernel runs:\n{}",
+        too_small.call(&x).unwrap_err()
+    );
     Ok(())
 }

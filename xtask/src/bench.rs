@@ -98,13 +98,21 @@ fn control(filter: &str) -> Result {
 fn budget(filter: &str) -> Result {
     section("Memory budgets, beside TensorFlow, PyTorch and JAX");
     let engines = [
-        Engine { variable: "PEERS_TF_PYTHON", package: "tensorflow", peers: &["tf_function", "tf_recompute"] },
+        Engine {
+            variable: "PEERS_TF_PYTHON",
+            package: "tensorflow",
+            peers: &["tf_function", "tf_recompute"],
+        },
         Engine {
             variable: "PEERS_TORCH_PYTHON",
             package: "torch",
             peers: &["torch_eager", "torch_checkpoint", "torch_budget"],
         },
-        Engine { variable: "PEERS_JAX_PYTHON", package: "jax", peers: &["jax_jit", "jax_remat", "jax_checkpoint"] },
+        Engine {
+            variable: "PEERS_JAX_PYTHON",
+            package: "jax",
+            peers: &["jax_jit", "jax_remat", "jax_checkpoint"],
+        },
     ];
     let taut = [
         "taut_rust",

@@ -47,7 +47,11 @@ pub enum BudgetChoice {
 
 impl BudgetChoice {
     /// The budget, and the plans that it chooses from.
-    fn of(self, trainer: &Trainer, (x, y): &(Tensor, Tensor)) -> Outcome<Option<(MemoryBudget, Arc<MemoryFrontier>)>> {
+    fn of(
+        self,
+        trainer: &Trainer,
+        (x, y): &(Tensor, Tensor),
+    ) -> Outcome<Option<(MemoryBudget, Arc<MemoryFrontier>)>> {
         if let BudgetChoice::Unlimited = self {
             return Ok(None);
         }

@@ -75,7 +75,19 @@ fn a_step_is_planned_and_trained_within_a_budget() {
     let folder = Folder::new("command-budget");
     let page = file(&folder, "page.html");
     let train = |budget: &str| {
-        taut(&["train", "--model", "convnet", "--batch", "256", "--epochs", "1", "--memory-budget", budget, "--report", &page])
+        taut(&[
+            "train",
+            "--model",
+            "convnet",
+            "--batch",
+            "256",
+            "--epochs",
+            "1",
+            "--memory-budget",
+            budget,
+            "--report",
+            &page,
+        ])
     };
     let text = stdout(&train("4MB"));
     assert!(text.contains("the memory budget is") && text.contains(": equal"), "{text}");
@@ -117,7 +129,10 @@ fn a_resumed_run_must_have_the_same_settings() {
     stdout(&train(&["--batch", "512", "--rate", "0.01"]));
     for (other, words) in [
         (&["--batch", "256", "--rate", "0.01"][..], "--batch must be 512 as in the checkpoint, got 256"),
-        (&["--batch", "512", "--rate", "0.01", "--seed", "2"], "--seed must be 1 as in the checkpoint, got 2"),
+        (
+            &["--batch", "512", "--rate", "0.01", "--seed", "2"],
+            "--seed must be 1 as in the checkpoint, got 2",
+        ),
         (&["--batch", "512"], "--rate must be 0.01 as in the checkpoint, got the optimizer's default"),
     ] {
         let text = failure(&train(&[other, &["--resume"]].concat()));

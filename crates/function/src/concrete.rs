@@ -161,7 +161,8 @@ impl ConcreteFunction {
     fn has_same_inputs(&self, traced: &TracedFunction) -> bool {
         let is_same = |(used, other): (&VariableUse, &StateUse)| {
             let variable = Variable::from_state(&other.state);
-            variable.is_some_and(|variable| variable.id() == used.variable.id()) && used.writes == other.writes
+            variable.is_some_and(|variable| variable.id() == used.variable.id())
+                && used.writes == other.writes
         };
         traced.captures.is_empty()
             && traced.states.len() == self.variables.len()

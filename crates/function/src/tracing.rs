@@ -2,9 +2,9 @@
 
 use crate::cache::{CachedTrace, find, insert, lock, remove_orphans};
 use crate::concrete::ConcreteFunction;
-use crate::options::FunctionOptions;
 use crate::first_trace::TraceInProgress;
 use crate::function::{Function, OnRetrace, tensors};
+use crate::options::FunctionOptions;
 use crate::report::{FunctionTrace, TraceReason, changes};
 use crate::signature::{Signature, hash};
 use crate::tensor_spec::TensorSpec;
@@ -56,7 +56,11 @@ where
             return Ok(None);
         }
         let created: Vec<Variable> = traced.created.iter().filter_map(Variable::from_state).collect();
-        let concrete = ConcreteFunction::new(traced, &signature, FunctionOptions { name: self.name.clone(), executable: self.options, budget: self.budget })?;
+        let concrete = ConcreteFunction::new(
+            traced,
+            &signature,
+            FunctionOptions { name: self.name.clone(), executable: self.options, budget: self.budget },
+        )?;
         if planned && !is_tracing() {
             self.plan_within_budget(&concrete, arguments, &signature).map_err(|error| error.at(at))?;
         }
@@ -123,9 +127,7 @@ where
         arguments: &N,
         signature: &Signature,
     ) -> Result<()> {
-        concrete.add_variants(|divisor| {
-            Ok(self.trace_body(arguments, signature, false, Some(divisor))?.0)
-        })
+        concrete.add_variants(|divisor| Ok(self.trace_body(arguments, signature, false, Some(divisor))?.0))
     }
 
     fn report_trace(&self, trace: FunctionTrace, digest: u64) {

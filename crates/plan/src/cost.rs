@@ -33,6 +33,7 @@ pub(crate) fn picoseconds(step: &ProgramStep) -> u64 {
 /// The spec of an operand without the axes along which it is broadcast: those are read once.
 fn stored_spec(operand: &StepInput) -> Spec {
     let axes = operand.layout.shape.iter().zip(&operand.layout.strides);
-    let dims: SmallVec<[usize; 8]> = axes.map(|(&dim, &stride)| if stride == 0 { dim.min(1) } else { dim }).collect();
+    let dims: SmallVec<[usize; 8]> =
+        axes.map(|(&dim, &stride)| if stride == 0 { dim.min(1) } else { dim }).collect();
     Spec::new(operand.dtype, Shape::from(&dims[..]))
 }

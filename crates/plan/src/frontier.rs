@@ -85,7 +85,8 @@ impl PlanFrontier {
                 orders.push(order);
             }
         }
-        let mut pack = |sequence: &[u32]| packed(&lowered, sequence).map_or(usize::MAX, |packed| packed.bytes());
+        let mut pack =
+            |sequence: &[u32]| packed(&lowered, sequence).map_or(usize::MAX, |packed| packed.bytes());
         let effort = RematEffort::for_problem(&problem);
         let sequences = remat::frontier(&problem, &orders, effort, &mut pack)
             .map_err(|flaw| Error::new(ErrorKind::Graph, flaw.to_string()).at(at))?;
@@ -102,7 +103,14 @@ impl PlanFrontier {
         }
         let largest_step = problem.largest_step().map(|step| &lowered.steps[step as usize]);
         let largest_step = largest_step.map(|step| (step.name(), step.at));
-        Ok(PlanFrontier { graph: graph.clone(), request: request.clone(), at, sequences, points, largest_step })
+        Ok(PlanFrontier {
+            graph: graph.clone(),
+            request: request.clone(),
+            at,
+            sequences,
+            points,
+            largest_step,
+        })
     }
 
     /// The plans, from the fewest bytes to the least time: bytes rise and times fall from each to the next.
@@ -197,7 +205,9 @@ pub fn kept_values(graph: &Graph, boundary: usize) -> Result<Vec<Vec<ValueId>>> 
     let lowered = LoweredGraph::new(graph, &PlanRequest::default(), Location::caller())?;
     let is_later = |step: &ProgramStep| {
         let mut values = step.targets.iter().map(|target| lowered.alias_sets[target.storage].value);
-        values.any(|id| matches!(graph.values[id.index()].origin, Origin::Node { node, .. } if node >= boundary))
+        values.any(
+            |id| matches!(graph.values[id.index()].origin, Origin::Node { node, .. } if node >= boundary),
+        )
     };
     let Some(place) = lowered.steps.iter().position(is_later) else { return Ok(Vec::new()) };
     let order: Vec<u32> = (0..lowered.steps.len() as u32).collect();
@@ -226,7 +236,9 @@ fn value(set: &AliasSet) -> RematValue {
         AliasSetKind::Computed => (rounded(set.bytes), Residence::Arena),
         AliasSetKind::Update(_) => (0, Residence::Result),
         AliasSetKind::Donated(_) if !set.is_output => (set.bytes, Residence::Donated),
-        AliasSetKind::Donated(_) | AliasSetKind::Input(_) | AliasSetKind::Constant(_) => (0, Residence::External),
+        AliasSetKind::Donated(_) | AliasSetKind::Input(_) | AliasSetKind::Constant(_) => {
+            (0, Residence::External)
+        }
     };
     RematValue { bytes, residence }
 }
@@ -260,7 +272,8 @@ fn in_place_pairs(lowered: &LoweredGraph<'_>, number: usize) -> Vec<(u32, u32)> 
         .map(|choice| pair(choice.operand, choice.output))
         .filter(|&(from, to)| {
             let (source, target) = (&lowered.alias_sets[from], &lowered.alias_sets[to]);
-            let is_free = matches!(source.kind, AliasSetKind::Computed | AliasSetKind::Donated(_)) && !source.is_output;
+            let is_free =
+                matches!(source.kind, AliasSetKind::Computed | AliasSetKind::Donated(_)) && !source.is_output;
             is_free && target.kind == AliasSetKind::Computed && reads(from) == 1
         })
         .map(|(from, to)| (from as u32, to as u32))

@@ -183,7 +183,14 @@ impl<'a> LoweredGraph<'a> {
             self.layouts[id.index()] = Some((storage, Layout::contiguous(spec.shape.clone())));
             targets.push(StepOutput { storage, spec });
         }
-        self.steps.push(ProgramStep { op: Some(node.op.clone()), operands, targets, scratch, at: node.at, is_repeat: false });
+        self.steps.push(ProgramStep {
+            op: Some(node.op.clone()),
+            operands,
+            targets,
+            scratch,
+            at: node.at,
+            is_repeat: false,
+        });
         Ok(())
     }
 

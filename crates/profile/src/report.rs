@@ -63,7 +63,11 @@ impl<'a> ProfileReport<'a> {
     }
 
     /// Shows the plans among which a memory budget chooses, and the one that it chose.
-    pub fn frontier(mut self, frontier: &MemoryFrontier, chosen: Option<MemoryBudget>) -> Result<ProfileReport<'a>> {
+    pub fn frontier(
+        mut self,
+        frontier: &MemoryFrontier,
+        chosen: Option<MemoryBudget>,
+    ) -> Result<ProfileReport<'a>> {
         self.budget = Some(budget::BudgetChart::new(frontier, chosen)?);
         Ok(self)
     }

@@ -41,6 +41,8 @@ mod _native {
     #[pymodule_export]
     use super::array::{Array, Tensor, as_tensor, own_tensor};
     #[pymodule_export]
+    use super::budget::Budget;
+    #[pymodule_export]
     use super::callback::host_callback;
     #[pymodule_export]
     use super::checkpoint::{list_checkpoint, load_checkpoint, save_checkpoint};
@@ -55,6 +57,8 @@ mod _native {
     #[pymodule_export]
     use super::dtype::{DType, dtype_named};
     #[pymodule_export]
+    use super::frontier::Frontier;
+    #[pymodule_export]
     use super::function::{Function, InitScope, is_tracing, placeholder, trace_only};
     #[pymodule_export]
     use super::line::{calling_line, pass_over};
@@ -68,10 +72,6 @@ mod _native {
     use super::op::{Op, op_names};
     #[pymodule_export]
     use super::optimizer::Optimizer;
-    #[pymodule_export]
-    use super::budget::Budget;
-    #[pymodule_export]
-    use super::frontier::Frontier;
     #[pymodule_export]
     use super::plan::Plan;
     #[pymodule_export]

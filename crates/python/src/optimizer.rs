@@ -179,7 +179,11 @@ impl Optimizer {
 
     /// The optimizer's variables, by name.
     fn named<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-        self.0.named_variables().into_iter().map(|(name, variable)| Ok((name, wrap_variable(py, variable)?))).collect()
+        self.0
+            .named_variables()
+            .into_iter()
+            .map(|(name, variable)| Ok((name, wrap_variable(py, variable)?)))
+            .collect()
     }
 
     /// The number of updates so far.

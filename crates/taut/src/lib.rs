@@ -46,8 +46,8 @@ pub use taut_function::{
     FrontierRow, Function, MemoryBudget, MemoryFrontier, OnRetrace, TensorSpec, function,
 };
 pub use taut_nn::{
-    Checkpoint, Layer, Mode, NamedVariables, Trainer, initializers, layers, losses, metrics, optimizers, schedules,
-    train,
+    Checkpoint, Layer, Mode, NamedVariables, Trainer, initializers, layers, losses, metrics, optimizers,
+    schedules, train,
 };
 pub use taut_plan::assert_peak;
 

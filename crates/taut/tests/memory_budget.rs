@@ -16,7 +16,9 @@ mod steps;
 
 use steps::{Step, mlp};
 use taut::memory::{live_bytes, peak_bytes, reset_peak};
-use taut::{ErrorKind, FrontierRow, Function, MemoryBudget, MemoryFrontier, Result, Tensor, function, random};
+use taut::{
+    ErrorKind, FrontierRow, Function, MemoryBudget, MemoryFrontier, Result, Tensor, function, random,
+};
 use taut_memory::testing::{fail_nth, ledger_check};
 use taut_testing::{assert_close, bits, exclusive};
 
@@ -196,9 +198,8 @@ fn under_a_tape(layers: &[taut::Variable], budget: Option<MemoryBudget>) -> (usi
 #[test]
 fn a_function_under_a_tape_keeps_its_budget() {
     let (_ledger, _turn) = (ledger_check(), exclusive());
-    let layers: Vec<taut::Variable> = (0..24)
-        .map(|i| taut::Variable::new(initial::normal(i, &[32, 32], 0.2).unwrap()).unwrap())
-        .collect();
+    let layers: Vec<taut::Variable> =
+        (0..24).map(|i| taut::Variable::new(initial::normal(i, &[32, 32], 0.2).unwrap()).unwrap()).collect();
     let (plain, expected) = under_a_tape(&layers, None);
     for share in [0.9, 0.8, 0.7] {
         let budget = (plain as f64 * share) as usize;

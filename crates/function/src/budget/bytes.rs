@@ -77,10 +77,12 @@ impl FromStr for MemoryBudget {
     fn from_str(text: &str) -> Result<MemoryBudget> {
         let invalid = || {
             let message = format!("a memory budget must be a number with a unit, got {text:?}");
-            Error::value(message).help("write \"200MB\" (1000 kB are 1 MB) or \"200MiB\" (1024 KiB are 1 MiB)")
+            Error::value(message)
+                .help("write \"200MB\" (1000 kB are 1 MB) or \"200MiB\" (1024 KiB are 1 MiB)")
         };
         let trimmed = text.trim();
-        let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
+        let end =
+            trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(end);
         let number: f64 = number.replace('_', "").parse().map_err(|_| invalid())?;
         let unit = unit.trim().to_ascii_lowercase();
@@ -97,7 +99,11 @@ impl FromStr for MemoryBudget {
             _ => return Err(invalid()),
         };
         let bytes = (number * scale).floor();
-        if bytes.is_finite() && bytes < 2f64.powi(63) { Ok(MemoryBudget::from(bytes as usize)) } else { Err(invalid()) }
+        if bytes.is_finite() && bytes < 2f64.powi(63) {
+            Ok(MemoryBudget::from(bytes as usize))
+        } else {
+            Err(invalid())
+        }
     }
 }
 

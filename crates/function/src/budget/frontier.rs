@@ -183,12 +183,16 @@ impl MemoryFrontier {
             budget.bytes(),
         );
         let factor = smallest.time as f64 / self.fastest().time.max(1) as f64;
-        message += &format!("\n  smallest plan found: {} at {factor:.2} times the work", Bytes(smallest.bytes));
+        message +=
+            &format!("\n  smallest plan found: {} at {factor:.2} times the work", Bytes(smallest.bytes));
         if let Some((op, at)) = self.least_bound().and_then(|candidate| candidate.plans.largest_step()) {
-            message += &format!("; no order needs less than {} ({op} at {})", Bytes(self.bytes_bound()), at.short());
+            message +=
+                &format!("; no order needs less than {} ({op} at {})", Bytes(self.bytes_bound()), at.short());
         }
         match &self.unsplit {
-            _ if budget.is_bit_equal() => message += "\n  the batch is not split: the budget asks for the same bits",
+            _ if budget.is_bit_equal() => {
+                message += "\n  the batch is not split: the budget asks for the same bits"
+            }
             Some(reason) => message += &format!("\n  the batch is not split: {reason}"),
             None => {}
         }
@@ -275,7 +279,11 @@ impl fmt::Display for MemoryFrontier {
         for row in self.rows.iter().rev() {
             let factor = row.time as f64 / fastest.time.max(1) as f64;
             let FrontierRow { bytes, repeated_steps, micro_batches, .. } = row;
-            writeln!(f, "{:>12}  {factor:>6.3}  {repeated_steps:>8}  {micro_batches:>8}", Bytes(*bytes).to_string())?;
+            writeln!(
+                f,
+                "{:>12}  {factor:>6.3}  {repeated_steps:>8}  {micro_batches:>8}",
+                Bytes(*bytes).to_string()
+            )?;
         }
         write!(f, "without splitting the batch, no order needs less than {}", Bytes(self.bytes_bound()))?;
         match &self.unsplit {

@@ -8,7 +8,10 @@ use crate::{classic, dense, power};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use taut::{DenseGradient, GradientTape, Loops, MemoryFrontier, Nest, OnRetrace, Result, Tensor, Variable, function, nn, s};
+use taut::{
+    DenseGradient, GradientTape, Loops, MemoryFrontier, Nest, OnRetrace, Result, Tensor, Variable, function,
+    nn, s,
+};
 
 /// One step, and the numbers of its result that are compared with other peers'.
 pub struct Case {

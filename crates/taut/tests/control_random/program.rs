@@ -16,7 +16,8 @@ pub enum ValueKind {
 }
 
 /// The inputs of every program.
-pub const KINDS: [ValueKind; 5] = [ValueKind::Number, ValueKind::Vector, ValueKind::Matrix, ValueKind::Count, ValueKind::Vector];
+pub const KINDS: [ValueKind; 5] =
+    [ValueKind::Number, ValueKind::Vector, ValueKind::Matrix, ValueKind::Count, ValueKind::Vector];
 
 impl ValueKind {
     pub fn shape(self) -> &'static [usize] {
@@ -201,7 +202,14 @@ impl Generator {
     }
 
     fn kind(&mut self) -> ValueKind {
-        self.one_of(&[ValueKind::Number, ValueKind::Number, ValueKind::Vector, ValueKind::Vector, ValueKind::Matrix, ValueKind::Count])
+        self.one_of(&[
+            ValueKind::Number,
+            ValueKind::Number,
+            ValueKind::Vector,
+            ValueKind::Vector,
+            ValueKind::Matrix,
+            ValueKind::Count,
+        ])
     }
 
     fn kinds(&mut self, most: usize) -> Vec<ValueKind> {
@@ -261,7 +269,13 @@ impl Generator {
     }
 
     /// A body or a branch that returns values of these kinds. The scope is unchanged.
-    fn block(&mut self, scope: &[ValueKind], own: &[ValueKind], results: &[ValueKind], wishes: Wishes) -> Block {
+    fn block(
+        &mut self,
+        scope: &[ValueKind],
+        own: &[ValueKind],
+        results: &[ValueKind],
+        wishes: Wishes,
+    ) -> Block {
         let mut scope = [scope, own].concat();
         let mut statements = Vec::new();
         for _ in 0..=self.below(3) {
@@ -321,7 +335,9 @@ impl Generator {
                 let own: Vec<ValueKind> = kinds.iter().copied().chain(rows).collect();
                 let mut results = kinds.clone();
                 if !fold {
-                    results.extend((0..self.below(3)).map(|_| self.one_of(&[ValueKind::Number, ValueKind::Vector])));
+                    results.extend(
+                        (0..self.below(3)).map(|_| self.one_of(&[ValueKind::Number, ValueKind::Vector])),
+                    );
                 }
                 let body = self.block(scope, &own, &results, inner);
                 let made = results.split_off(kinds.len());
