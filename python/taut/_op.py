@@ -56,6 +56,18 @@ def _reduce(op: _native.Op) -> tuple[Any, tuple[str, str, list[str]]]:
     return restored, (op.op, op.__name__, [name for name, *_ in op.params])
 
 
+def _config(self: _native.Op) -> dict[str, Any]:
+    """What Keras saves of an op."""
+    return {"name": self.op, "public": self.__name__, "params": [name for name, *_ in self.params]}
+
+
+def _from_config(config: dict[str, Any]) -> _native.Op:
+    """The op that Keras has saved."""
+    return restored(**config)
+
+
+setattr(_native.Op, "get_config", _config)
+setattr(_native.Op, "from_config", staticmethod(_from_config))
 setattr(_native.Op, "__copy__", lambda self: self)
 setattr(_native.Op, "__deepcopy__", lambda self, memo: self)
 setattr(_native.Op, "__reduce__", _reduce)

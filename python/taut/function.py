@@ -158,8 +158,8 @@ def _check_creates_once(body: Callable, args: tuple, kwargs: dict) -> None:
     _creations.forbidden = True
     try:
         _native.trace_only(body, *args, **kwargs)
-    except _CreatedAgainError:
-        raise
+    except _CreatedAgainError as error:
+        raise InvalidArgumentError(str(error)) from None
     except Exception:
         pass  # Of the check alone: the function's own trace has succeeded.
     finally:

@@ -23,16 +23,25 @@ def test_variables_of_the_first_trace_belong_to_the_function():
     assert f.variables[0].numpy().tolist() == [4.0] * 3
 
 
-def test_a_variable_of_a_later_trace_is_refused_with_its_line(line_of):
+def test_variables_of_every_call_and_of_later_traces_are_refused_with_their_lines(line_of):
     @tf.function(on_retrace="allow")
-    def f(x):
-        return tf.Variable(tf.ones([2])) * x  # here
+    def every(x):
+        return tf.Variable(tf.ones([2])) * x  # in every call
 
-    f(tf.ones([2]))
-    with pytest.raises(tf.errors.OpError, match="variable") as caught:
-        f(tf.ones([1]))
-    line = line_of(test_a_variable_of_a_later_trace_is_refused_with_its_line, "# here")
-    assert f"test_side_effects_in_traces.py:{line}" in str(caught.value)
+    made = {}
+
+    @tf.function(on_retrace="allow")
+    def later(x):
+        if x.shape not in made:
+            made[x.shape] = tf.Variable(tf.ones([2]))  # in another trace
+        return made[x.shape] * x
+
+    later(tf.ones([2]))
+    for function, mark in ((every, "# in every call"), (later, "# in another trace")):
+        with pytest.raises(tf.errors.OpError, match="variable") as caught:
+            function(tf.ones([1]))
+        line = line_of(test_variables_of_every_call_and_of_later_traces_are_refused_with_their_lines, mark)
+        assert f"test_side_effects_in_traces.py:{line}" in str(caught.value)
 
 
 def test_python_runs_once_per_trace(capsys):

@@ -8,24 +8,18 @@ from typing import Any
 from keras.src.saving import object_registration
 
 import taut as tf
-from taut import _native, _op
+from taut import _native
 from taut._surface import SURFACE
 
 
 def register_functions() -> None:
     """Registers the ops and the functions of `tf`, `tf.nn` and `tf.math` with Keras, which saves them by name."""
-    setattr(_native.Op, "get_config", _config)
-    setattr(_native.Op, "from_config", classmethod(lambda _cls, config: _op.restored(**config)))
     _register("Op", _native.Op)
     for prefix, module in (("", tf), ("nn.", tf.nn), ("math.", tf.math)):
         for name in SURFACE[module.__name__]:
             function = getattr(module, name)
             if isinstance(function, types.FunctionType):
                 _register(prefix + name, function)
-
-
-def _config(op: _native.Op) -> dict[str, Any]:
-    return {"name": op.op, "public": op.__name__, "params": [name for name, *_ in op.params]}
 
 
 def _register(name: str, function: Any) -> None:
