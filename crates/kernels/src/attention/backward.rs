@@ -121,11 +121,11 @@ fn run<T: Stored<Wide: GemmElement>>(
         .into_iter()
         .fold(sizes.tasks(), usize::saturating_mul);
     let lanes = if work < PARALLEL { 1 } else { (slots.len() / slot).max(1) };
-    let mut lanes = Lanes { slots, slot, lanes };
+    let mut lanes = Lanes { slots, slot, count: lanes };
     let (heads, wants_keys) = (sizes.batch * sizes.shared, backward.dk.is_some() || backward.dv.is_some());
     // A head's gradients of queries are summed in the output: only where that is as wide as the sums.
     let both = wants_keys && backward.dq.is_some();
-    if is_wide && both && (lanes.lanes == 1 || heads >= 2 * lanes.lanes) {
+    if is_wide && both && (lanes.count == 1 || heads >= 2 * lanes.count) {
         lanes.share(heads, |head, slot| backward.head(head, slot));
         return;
     }
@@ -144,13 +144,13 @@ fn run<T: Stored<Wide: GemmElement>>(
 struct Lanes<'a, W> {
     slots: &'a mut [W],
     slot: usize,
-    lanes: usize,
+    count: usize,
 }
 
 impl<W: Send> Lanes<'_, W> {
     /// Calls `work` once for each of these tasks, with a workspace of its own while it runs.
     fn share(&mut self, tasks: usize, work: impl Fn(usize, &mut [W]) + Sync) {
-        let lanes = self.lanes.clamp(1, tasks.max(1));
+        let lanes = self.count.clamp(1, tasks.max(1));
         let next = AtomicUsize::new(0);
         pool::for_each_mut(&mut self.slots[..lanes * self.slot], self.slot, |_, slot| {
             let mut task = next.fetch_add(1, Ordering::Relaxed);

@@ -77,7 +77,7 @@ fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, epilogu
     let batch = shape[..lead].iter().product::<usize>();
     match stack.folded_row_stride(batch) {
         Some(stride) if batch > 1 => {
-            Stack { m: batch * m, ..stack }.run::<T>(1, stride, out.slice(), epilogue)
+            Stack { m: batch * m, ..stack }.run::<T>(1, stride, out.slice(), epilogue);
         }
         _ => stack.run::<T>(batch, a.strides()[lead], out.slice(), epilogue),
     }

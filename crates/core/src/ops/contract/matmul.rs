@@ -94,7 +94,7 @@ impl Op for Matmul {
             None => kernel::matmul(a, b, out),
             Some(epilogue) => {
                 epilogue.with(&inputs[2..], &mut |apply| {
-                    kernel::matmul_with_epilogue(a, b, out.reborrow(), apply)
+                    kernel::matmul_with_epilogue(a, b, out.reborrow(), apply);
                 });
             }
         }

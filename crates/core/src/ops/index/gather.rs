@@ -486,7 +486,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
         vec![
             bad(&[3], of(DType::BF16, &[1], &[0.0]), 0, ErrorKind::DType, "must be integers, got bfloat16"),
-            bad(&[3], of(DType::I8, &[1], &[-3.0]), 0, ErrorKind::Index, "index -3"),
+            bad(&[3], of(DType::I8, &[1], &[-3.0]), 0, ErrorKind::Index, "must be in [0, 3), got -3"),
             bad(&[2, 3], ids(&[3, 1]), 1, ErrorKind::Shape, "the shape of x, [2, 3], except on axis 1, got shape [3, 1]"),
             bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "got shape [2]"),
             bad(&[2, 3], ids(&[2, 1]), 2, ErrorKind::Axis, "got 2"),
