@@ -9,7 +9,7 @@ pub(crate) struct Parts {
     /// The shape of the whole tensor.
     shape: Shape,
     /// The first index and the gradient of each range, in rising order, without overlap.
-    parts: Vec<(usize, Tensor)>,
+    list: Vec<(usize, Tensor)>,
 }
 
 impl Parts {
@@ -18,32 +18,32 @@ impl Parts {
         let dims: Vec<isize> = placement.shape.iter().map(|&dim| dim as isize).collect();
         let gradient =
             if *gradient.shape() == placement.shape { gradient } else { reshape(gradient, &dims)? };
-        Ok(Parts { axis: placement.axis, shape: shape.clone(), parts: vec![(placement.start, gradient)] })
+        Ok(Parts { axis: placement.axis, shape: shape.clone(), list: vec![(placement.start, gradient)] })
     }
 
     /// Adds the parts of another gradient of the same tensor. They are returned if one overlaps or is on another axis.
     pub(crate) fn join(&mut self, other: Parts) -> Option<Parts> {
         let axis = self.axis;
         let end = |(start, part): &(usize, Tensor)| start + part.shape()[axis];
-        let place = |first: usize| self.parts.partition_point(|(start, _)| *start < first);
+        let place = |first: usize| self.list.partition_point(|(start, _)| *start < first);
         let fits = |part: &(usize, Tensor)| {
             let at = place(part.0);
-            let after = at == 0 || end(&self.parts[at - 1]) <= part.0;
-            after && self.parts.get(at).is_none_or(|next| end(part) <= next.0)
+            let after = at == 0 || end(&self.list[at - 1]) <= part.0;
+            after && self.list.get(at).is_none_or(|next| end(part) <= next.0)
         };
-        if other.axis != axis || !other.parts.iter().all(fits) {
+        if other.axis != axis || !other.list.iter().all(fits) {
             return Some(other);
         }
-        for part in other.parts {
-            let at = self.parts.partition_point(|(start, _)| *start < part.0);
-            self.parts.insert(at, part);
+        for part in other.list {
+            let at = self.list.partition_point(|(start, _)| *start < part.0);
+            self.list.insert(at, part);
         }
         None
     }
 
     /// The gradient of the whole tensor.
     pub(crate) fn dense(self) -> Result<Tensor> {
-        let Parts { axis, shape, parts } = self;
+        let Parts { axis, shape, list: parts } = self;
         if let [(start, part)] = &parts[..] {
             let mut paddings = vec![[0, 0]; shape.rank()];
             paddings[axis] = [*start, shape[axis] - *start - part.shape()[axis]];

@@ -158,14 +158,14 @@ where
     ///
     /// ```
     /// use taut_core::{Tensor, ops};
-    /// use taut_autodiff::gradients;
+    /// use taut_autodiff::{DenseGradient, gradients};
     /// use taut_function::function;
     /// let step = |x: &Tensor| {
     ///     let mut y = x.clone();
     ///     for _ in 0..32 {
     ///         y = ops::unary::sin(ops::nn::softmax(&y, -1)?)?;
     ///     }
-    ///     gradients(&[y], &[x.clone()])
+    ///     gradients(&[y], &[x.clone()])?.remove(0).dense()
     /// };
     /// let x = Tensor::from_vec(vec![0.5f32; 64 * 1024], [64, 1024])?;
     /// let plain = function(step);

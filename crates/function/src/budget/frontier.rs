@@ -175,38 +175,40 @@ impl MemoryFrontier {
     /// The error of a budget that no plan keeps: the smallest that one keeps, and what fills it.
     fn out_of_budget(&self, budget: MemoryBudget) -> Result<Error> {
         let smallest = self.rows_for(budget)[0];
-        let needed = smallest.counted_bytes(budget);
-        let mut message = format!(
-            "the memory budget of {} must be at least {needed} bytes ({}), got {} bytes ({budget})",
-            self.name,
-            Bytes(needed),
-            budget.bytes(),
-        );
+        let (needed, allowed) = (smallest.counted_bytes(budget), budget.bytes());
         let factor = smallest.time as f64 / self.fastest().time.max(1) as f64;
-        message +=
-            &format!("\n  smallest plan found: {} at {factor:.2} times the work", Bytes(smallest.bytes));
-        if let Some((op, at)) = self.least_bound().and_then(|candidate| candidate.plans.largest_step()) {
-            message +=
-                &format!("; no order needs less than {} ({op} at {})", Bytes(self.bytes_bound()), at.short());
-        }
+        let largest = self.least_bound().and_then(|candidate| candidate.plans.largest_step());
+        let bound = largest.map(|(op, at)| {
+            format!("; no order needs less than {} ({op} at {})", Bytes(self.bytes_bound()), at.short())
+        });
+        let mut lines = vec![
+            format!(
+                "the memory budget of {} must be at least {needed} bytes ({}), got {allowed} bytes ({budget})",
+                self.name,
+                Bytes(needed),
+            ),
+            format!(
+                "smallest plan found: {} at {factor:.2} times the work{}",
+                Bytes(smallest.bytes),
+                bound.unwrap_or_default()
+            ),
+        ];
         match &self.unsplit {
             _ if budget.is_bit_equal() => {
-                message += "\n  the batch is not split: the budget asks for the same bits"
+                lines.push("the batch is not split: the budget asks for the same bits".into());
             }
-            Some(reason) => message += &format!("\n  the batch is not split: {reason}"),
+            Some(reason) => lines.push(format!("the batch is not split: {reason}")),
             None => {}
         }
         let mut explanation = self.plan(smallest)?.explain_peak();
         let others: usize = explanation.rows.iter().skip(LISTED_BUFFERS).map(|row| row.bytes).sum();
         let count = explanation.rows.len().saturating_sub(LISTED_BUFFERS);
         explanation.rows.truncate(LISTED_BUFFERS);
-        for line in explanation.to_string().trim_end().lines() {
-            message += &format!("\n  {line}");
-        }
+        lines.extend(explanation.to_string().trim_end().lines().map(String::from));
         if count > 0 {
-            message += &format!("\n  {:>10}  {count} smaller buffers", Bytes(others));
+            lines.push(format!("{:>10}  {count} smaller buffers", Bytes(others)));
         }
-        Ok(Error::new(ErrorKind::OutOfMemory, message))
+        Ok(Error::new(ErrorKind::OutOfMemory, lines.join("\n  ")))
     }
 }
 
@@ -221,8 +223,8 @@ impl Candidate {
 
 /// Into how many parts a batch of so many rows is split: powers of two, and one part per row.
 fn numbers_of_parts(rows: usize) -> Vec<usize> {
-    let mut numbers: Vec<usize> = (1..).map(|power| 1 << power).take_while(|&parts| parts < rows).collect();
-    numbers.truncate(MOST_SPLITS);
+    let powers = (1..=MOST_SPLITS).map(|power| 1 << power);
+    let mut numbers: Vec<usize> = powers.take_while(|&parts| parts < rows).collect();
     if numbers.len() < MOST_SPLITS && rows > 1 {
         numbers.push(rows);
     }

@@ -26,10 +26,10 @@ impl Step {
         arguments: Vec<Tensor>,
         variables: Vec<Variable>,
         body: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
-    ) -> Result<Step> {
+    ) -> Step {
         // Dropout draws the same numbers whenever a step is built.
         random::set_seed(SEED);
-        Ok(Step { name, body: Arc::new(body), arguments, variables })
+        Step { name, body: Arc::new(body), arguments, variables }
     }
 }
 
@@ -43,7 +43,7 @@ pub fn mlp(depth: usize, width: usize, batch: usize) -> Result<Step> {
         .map(|i| Variable::new(normal(i as u64, &[width, width], 1.0 / (width as f64).sqrt())?))
         .collect::<Result<_>>()?;
     let variables = layers.clone();
-    Step::new("mlp", vec![normal(99, &[batch, width], 1.0)?], variables, move |arguments| {
+    Ok(Step::new("mlp", vec![normal(99, &[batch, width], 1.0)?], variables, move |arguments| {
         let tape = GradientTape::new();
         let mut h = arguments[0].clone();
         for layer in &layers {
@@ -54,7 +54,7 @@ pub fn mlp(depth: usize, width: usize, batch: usize) -> Result<Step> {
             layer.assign_sub((gradient.dense()? * 0.05)?)?;
         }
         Ok(loss)
-    })
+    }))
 }
 
 /// Two blocks of attention and two products, with dropout and Adam.
@@ -76,7 +76,7 @@ pub fn transformer() -> Result<Step> {
     let optimizer = adam(&variables, 1e-3)?;
     let text = || taut::reshape(labels(batch * length, words)?, &[batch as isize, length as isize]);
     let arguments = vec![text()?, text()?];
-    Step::new("transformer", arguments, variables, move |arguments| {
+    Ok(Step::new("transformer", arguments, variables, move |arguments| {
         let tape = GradientTape::new();
         let mut h = taut::reshape(nn::embedding_lookup(&table, &arguments[0])?, &[-1, width as isize])?;
         for block in inner.chunks(4) {
@@ -93,7 +93,7 @@ pub fn transformer() -> Result<Step> {
         let loss = cross_entropy(&taut::reshape(&arguments[1], &[-1])?, taut::matmul(h, &head)?)?;
         minimize(&optimizer, tape, &loss)?;
         Ok(loss)
-    })
+    }))
 }
 
 /// A residual network of twenty layers with batch norms and momentum.
@@ -104,7 +104,7 @@ pub fn resnet() -> Result<Step> {
     })?;
     let variables = net.variables();
     let arguments = vec![normal(5, &[2, 8, 8, 3], 1.0)?, labels(2, 10)?];
-    Step::new("resnet", arguments, variables, move |arguments| net.train(&arguments[0], &arguments[1]))
+    Ok(Step::new("resnet", arguments, variables, move |arguments| net.train(&arguments[0], &arguments[1])))
 }
 
 /// A recurrent network over sixteen steps.
@@ -116,7 +116,7 @@ pub fn lstm() -> Result<Step> {
     let variables = vec![wx.clone(), wh.clone(), b.clone()];
     let lstm = Lstm { wx, wh, b, rate: 1e-3, loops: Loops::new(), at_once: false };
     let arguments = vec![normal(3, &[steps, batch, inputs], 1.0)?];
-    Step::new("lstm", arguments, variables, move |arguments| lstm.train(&arguments[0]))
+    Ok(Step::new("lstm", arguments, variables, move |arguments| lstm.train(&arguments[0])))
 }
 
 /// A table of which a batch uses few rows, with a dense head.
@@ -129,14 +129,14 @@ pub fn embedding() -> Result<Step> {
     let optimizer = adam(&variables, 0.02)?;
     let ids = taut::reshape(labels(96, rows)?, &[24, 4])?;
     let targets = taut::cast(labels(24, 2)?, DType::F32)?;
-    Step::new("embedding", vec![ids, targets], variables, move |arguments| {
+    Ok(Step::new("embedding", vec![ids, targets], variables, move |arguments| {
         let tape = GradientTape::new();
         let seen = taut::mean(nn::embedding_lookup(&table, &arguments[0])?, 1, false)?;
         let logits = taut::reshape(crate::dense::forward(&dense, &seen)?, &[-1])?;
         let loss = taut::mean(nn::sigmoid_cross_entropy_with_logits(&arguments[1], logits)?, None, false)?;
         minimize(&optimizer, tape, &loss)?;
         Ok(loss)
-    })
+    }))
 }
 
 /// A table that is also the matrix of the last product.
@@ -148,7 +148,7 @@ pub fn tied() -> Result<Step> {
     variables.extend(dense.iter().cloned());
     let optimizer = adam(&variables, 1e-2)?;
     let arguments = vec![labels(128, words)?, labels(128, words)?];
-    Step::new("tied weights", arguments, variables, move |arguments| {
+    Ok(Step::new("tied weights", arguments, variables, move |arguments| {
         let tape = GradientTape::new();
         let seen = nn::embedding_lookup(&table, &arguments[0])?;
         let h = crate::dense::forward(&dense, &seen)?;
@@ -156,5 +156,5 @@ pub fn tied() -> Result<Step> {
         let loss = cross_entropy(&arguments[1], logits)?;
         minimize(&optimizer, tape, &loss)?;
         Ok(loss)
-    })
+    }))
 }
