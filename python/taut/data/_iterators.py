@@ -204,7 +204,9 @@ class TracedIterator:
         def callback(inputs: list) -> list[bytes]:
             return _as_bytes(find(inputs)._pull_or_raise(), specs)
 
-        return nest.pack_sequence_as(spec, _native.host_callback("dataset", callback, self._inputs, _kinds(specs), True))
+        return nest.pack_sequence_as(
+            spec, _native.host_callback("dataset", callback, self._inputs, _kinds(specs), True)
+        )
 
     def has_next(self) -> _native.Tensor:
         """Whether there are more elements."""
