@@ -58,6 +58,21 @@ def attention(
 ) -> Tensor:
     """Scaled dot-product attention, `softmax(scale * q @ transpose(k) + mask) @ v`, without materializing the scores."""
 
+def attention_gradient(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    g: TensorLike,
+    lse: TensorLike,
+    delta: TensorLike,
+    mask: TensorLike | None = ...,
+    causal: bool = ...,
+    scale: float | None = ...,
+    *,
+    name: str | None = ...,
+) -> Tensor:
+    """The gradients of [`attention`](super::attention) with respect to `q`, `k` and `v`, given the gradient `g` of its result."""
+
 def avg_pool(
     x: TensorLike,
     ksize: IntsLike,

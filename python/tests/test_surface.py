@@ -17,6 +17,7 @@ NAMESPACES = [name for name in SURFACE if not name.startswith("taut.keras")]
 
 # Ops of gradients, and ops whose meaning a public function has in other words.
 INTERNAL = {
+    "attention_gradient",
     "avg_pool_gradient",
     "conv_filter_gradient",
     "conv_input_gradient",

@@ -27,6 +27,10 @@ PARTICULAR = {
     "batch_norm": lambda: [floats(5, 3), floats(3), floats(3)],
     "bitcast": lambda: [floats(4), "int32"],
     "broadcast_to": lambda: [floats(1, 4), [3, 4]],
+    "attention_gradient": lambda: [
+        *(floats(1, 2, size, 4) for size in (3, 5, 5, 3)),
+        *(floats(1, 2, 3) for _ in range(2)),
+    ],
     "check_numerics": lambda: [floats(4), "message"],
     "ensure": lambda: [tf.constant([True, True]), "message"],
     "cholesky": lambda: [tf.constant([[4.0, 1.0], [1.0, 3.0]])],

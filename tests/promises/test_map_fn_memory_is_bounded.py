@@ -87,7 +87,8 @@ def test_a_budget_holds_in_the_forward_and_backward_pass(budget, peak_of, rng):
         np.testing.assert_allclose(of_w.numpy(), (slopes * x.numpy()).sum(), rtol=1e-6)
     assert peaks == [peaks[0]] * 3 and backs == [backs[0]] * 3, "independent of the number of elements"
     assert peaks[0] <= budget
-    assert backs[0] <= budget
+    # Beside the map: the sum of its results, and the gradient of `w`.
+    assert backs[0] <= budget + 8 * w.nbytes
 
 
 @pytest.mark.parametrize("options", [{}, {"parallel_iterations": 3}, {"memory_budget": 40_000}])

@@ -46,8 +46,9 @@ def dot_product_attention(
     single = bias is None or (mask is None and type_of(bias) == type_of(query))
     if attn_logits_soft_cap is None and single and query.dtype.is_floating:
         outputs = tf.nn.attention(queries, keys, values, bias if mask is None else mask, is_causal, float(scale))
-        if mask is not None:
-            outputs = average_unseen(outputs, values, visible(mask, is_causal, queries, keys))
+        allowed = None if mask is None else visible(mask, is_causal, queries, keys)
+        if allowed is not None:
+            outputs = average_unseen(outputs, values, allowed)
     elif flash_attention:
         raise ValueError(
             "Flash attention takes floats, no `attn_logits_soft_cap`, and either a mask or a bias of the type of the "
