@@ -1,7 +1,7 @@
 //! Micro-batches: a graph that computes its batch in parts, derived from the graph that computes it at once.
 //!
 //! [`SplitProof::new`] proves on the graph that this gives the same result. Every value is the same for all parts, has rows, is a
-//! sum over the parts, or is known only after all parts ([`RowClass`](taut_core::rows::RowClass)); ops say how they treat rows
+//! sum over the parts, or is known only after all parts ([`RowClass`]); ops say how they treat rows
 //! ([`RowRule`](taut_core::rows::RowRule)). Where rows depend on a value that needs all of them, the proof ends and names the op
 //! and the line that mixes them ([`MixedRows`]).
 //!
