@@ -112,9 +112,14 @@ pub fn peak(problem: &Problem, sequence: &[u32]) -> Peak {
     Liveness::new(problem, sequence).peak(problem)
 }
 
-/// The bytes of the arena in use, summed over the places of a sequence that verifies.
-pub fn total_load(problem: &Problem, sequence: &[u32]) -> u64 {
-    Liveness::new(problem, sequence).load.iter().fold(0, |sum, &load| sum + load.unsigned_abs())
+/// The bytes of the arena in use, summed over the time of a sequence that verifies.
+pub fn total_load(problem: &Problem, sequence: &[u32]) -> u128 {
+    let load = Liveness::new(problem, sequence).load;
+    let steps = sequence.iter().zip(&load);
+    steps.fold(0, |sum, (&step, &load)| {
+        let cost = problem.steps[step as usize].cost;
+        sum + u128::from(cost) * u128::from(load.unsigned_abs())
+    })
 }
 
 /// The time from a write of a value to its last read before the next write.
