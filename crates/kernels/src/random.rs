@@ -42,18 +42,26 @@ fn fill<T: Element, const N: usize, D: Draw<T, N>>(key: Key, first: u64, draw: &
     pool::for_each_mut(out, CHUNK, |start, out| fill_part(key, first + start as u64, draw, out));
 }
 
+/// As [`fill`], on this thread.
+fn fill_part<T: Element, const N: usize, D: Draw<T, N>>(key: Key, first: u64, draw: &D, out: &mut [T]) {
+    let (number, skip) = (first / N as u64, (first % N as u64) as usize);
+    if skip == 0 {
+        return fill_groups(key, number, draw, out);
+    }
+    // The rest of a group that began before `first`. Apart from the loop over whole groups, whose code it would slow down.
+    let mut head = [T::zeroed(); N];
+    fill_groups(key, number, draw, &mut head);
+    let n = (N - skip).min(out.len());
+    let (begin, rest) = out.split_at_mut(n);
+    begin.copy_from_slice(&head[skip..skip + n]);
+    fill_groups(key, number + 1, draw, rest);
+}
+
 multiversion! {
-    fn fill_part[T: Element, const N: usize, D: Draw<T, N>](key: Key, first: u64, draw: &D, out: &mut [T]) {
-        let mut number = first / N as u64;
-        let skip = (first % N as u64) as usize;
-        let mut rest = out;
-        if skip > 0 {
-            let n = (N - skip).min(rest.len());
-            let (head, tail) = rest.split_at_mut(n);
-            head.copy_from_slice(&draw.draw(&group(key, number))[skip..skip + n]);
-            (rest, number) = (tail, number + 1);
-        }
-        let (whole, tail) = rest.as_chunks_mut::<N>();
+    /// Fills `out` with the elements of the groups from `number` on.
+    fn fill_groups[T: Element, const N: usize, D: Draw<T, N>](key: Key, number: u64, draw: &D, out: &mut [T]) {
+        let mut number = number;
+        let (whole, tail) = out.as_chunks_mut::<N>();
         for part in whole {
             *part = draw.draw(&group(key, number));
             number += 1;
