@@ -61,8 +61,8 @@ impl BudgetChoice {
             BudgetChoice::Given(budget) => budget,
             BudgetChoice::SmallestAtWork(factor) => {
                 let most = frontier.fastest().time as f64 * factor;
-                let affordable = frontier.bit_equal_rows().iter().find(|row| row.time as f64 <= most);
-                MemoryBudget::from(affordable.ok_or("no plan")?.bytes).bit_equal()
+                let affordable = frontier.rows().iter().find(|row| row.time as f64 <= most);
+                MemoryBudget::from(affordable.ok_or("no plan")?.bytes)
             }
         };
         Ok(Some((budget, frontier)))
@@ -115,7 +115,10 @@ impl Session {
             plan.peak_bytes()
         );
         if let Some(row) = budget.as_ref().and_then(|(budget, frontier)| frontier.within(*budget)) {
-            println!("{} steps of {} are repeated to fit\n", row.repeated_steps, plan.steps.len());
+            println!(
+                "to fit, {} steps run again, and the batch is computed in {} parts\n",
+                row.repeated_steps, row.micro_batches
+            );
         }
         let title = format!("{:?} on {:?}", setup.model, setup.data).to_lowercase();
         Ok(Session { title, trainer, train, batch, plan, budget })
