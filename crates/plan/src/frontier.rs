@@ -85,8 +85,9 @@ impl PlanFrontier {
                 orders.push(order);
             }
         }
-        let mut pack =
-            |sequence: &[u32]| packed(&lowered, sequence).map_or(usize::MAX, |packed| packed.bytes());
+        let mut pack = |sequence: &[u32]| {
+            packed(&lowered.repeated(sequence)).map_or(usize::MAX, |packed| packed.bytes())
+        };
         let effort = RematEffort::for_problem(&problem);
         let sequences = remat::frontier(&problem, &orders, effort, &mut pack)
             .map_err(|flaw| Error::new(ErrorKind::Graph, flaw.to_string()).at(at))?;
@@ -147,8 +148,7 @@ impl PlanFrontier {
         };
         let lowered = LoweredGraph::new(&self.graph, &self.request, self.at)?;
         let repeated = lowered.repeated(&point.sequence);
-        let packed = packed(&lowered, &point.sequence)?;
-        Ok(packed.program(repeated))
+        Ok(packed(&repeated)?.program(repeated))
     }
 
     /// No plan of any order allocates fewer bytes than this.
@@ -216,10 +216,9 @@ pub fn kept_values(graph: &Graph, boundary: usize) -> Result<Vec<Vec<ValueId>>> 
     Ok(sets.iter().map(|set| set.iter().map(value).collect()).collect())
 }
 
-/// A sequence with the memory of every value.
-fn packed(lowered: &LoweredGraph<'_>, sequence: &[u32]) -> Result<PackedOrder> {
-    let repeated = lowered.repeated(sequence);
-    PackedOrder::new(&repeated, (0..sequence.len() as u32).collect())
+/// The steps in their own order, with the memory of every value.
+fn packed(repeated: &LoweredGraph<'_>) -> Result<PackedOrder> {
+    PackedOrder::new(repeated, (0..repeated.steps.len() as u32).collect())
 }
 
 /// The steps and values of a graph as the search sees them.
