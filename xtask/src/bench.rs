@@ -96,6 +96,8 @@ fn control(filter: &str) -> Result {
 
 /// Training steps under memory budgets, beside engines in which recomputation is placed by hand or by a ratio, in one table.
 fn budget(filter: &str) -> Result {
+    section("The search for plans");
+    rows("budget", "")?;
     section("Memory budgets, beside TensorFlow, PyTorch and JAX");
     let engines = [
         Engine {

@@ -9,9 +9,9 @@ use std::fmt;
 use std::sync::OnceLock;
 use taut_compile::{CompileOptions, compile};
 use taut_core::graph::{GraphValue, Origin, ValueId, suspend_tracing};
-use taut_core::{Error, ErrorKind, Graph, Result, Spec, record};
+use taut_core::{Cost, Error, ErrorKind, Graph, Result, Spec, record};
 use taut_exec::Executable;
-use taut_plan::{Home, PlanRequest, Program};
+use taut_plan::{Home, PlanFrontier, PlanRequest, Program, with_smaller_subgraphs};
 
 /// A graph, and the executable that it becomes.
 pub(crate) struct Body {
@@ -22,6 +22,8 @@ pub(crate) struct Body {
     /// Whether the graph is the compiler's output.
     is_compiled: bool,
     prepared: OnceLock<PreparedBody>,
+    /// Its plans for less memory, once they are asked for.
+    smaller: OnceLock<PlanFrontier>,
 }
 
 /// A body ready to run.
@@ -33,12 +35,27 @@ pub(crate) struct PreparedBody {
     pub(crate) double_buffered: Vec<bool>,
     /// The bytes of the second buffers.
     second_buffer_bytes: usize,
+    /// The work of the steps that the plan repeats.
+    repeated: Cost,
+}
+
+impl PreparedBody {
+    /// A body with some states double-buffered.
+    fn new(executable: Executable, double_buffered: Vec<bool>, second_buffer_bytes: usize) -> PreparedBody {
+        let repeated = executable.program().repeated_cost();
+        PreparedBody { executable, double_buffered, second_buffer_bytes, repeated }
+    }
+
+    /// What the outputs update, given what they update where nothing is double-buffered.
+    fn updates(&self, updates: &[Option<usize>]) -> Vec<Option<usize>> {
+        without_double_buffered(updates, &self.double_buffered)
+    }
 }
 
 impl Body {
     pub(crate) fn new(graph: Graph, updates: Vec<Option<usize>>) -> Body {
         debug_assert_eq!(graph.outputs.len(), updates.len());
-        Body { graph, updates, is_compiled: false, prepared: OnceLock::new() }
+        Body { graph, updates, is_compiled: false, prepared: OnceLock::new(), smaller: OnceLock::new() }
     }
 
     /// A body none of whose outputs is the new value of an input.
@@ -54,7 +71,7 @@ impl Body {
     /// The same body with a graph that the compiler made.
     pub(crate) fn compiled(&self, compile: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Body> {
         let graph = if self.is_compiled { self.graph.clone() } else { compile(&self.graph)? };
-        Ok(Body { graph, updates: self.updates.clone(), is_compiled: true, prepared: OnceLock::new() })
+        Ok(Body { is_compiled: true, ..Body::new(graph, self.updates.clone()) })
     }
 
     pub(crate) fn input(&self, input: usize) -> &Spec {
@@ -87,22 +104,60 @@ impl Body {
         let double_buffered: Vec<bool> =
             self.updates[..updated].iter().map(|input| is_copied(in_place.program(), *input)).collect();
         if double_buffered.contains(&true) {
-            let mut updates = self.updates.clone();
-            updates
-                .iter_mut()
-                .zip(&double_buffered)
-                .filter(|(_, is)| **is)
-                .for_each(|(input, _)| *input = None);
-            let swapped = plan(graph, &updates)?;
+            let swapped = plan(graph, &without_double_buffered(&self.updates, &double_buffered))?;
             let second_buffers = (0..updated).filter(|&k| double_buffered[k]);
             let second_buffer_bytes = second_buffers.map(|k| aligned(self.output(k).bytes())).sum();
             let arena_bytes = |executable: &Executable| aligned(executable.program().arena_bytes());
             if arena_bytes(&swapped) + second_buffer_bytes <= arena_bytes(&in_place) {
-                return Ok(PreparedBody { executable: swapped, double_buffered, second_buffer_bytes });
+                return Ok(PreparedBody::new(swapped, double_buffered, second_buffer_bytes));
             }
         }
-        let double_buffered = vec![false; updated];
-        Ok(PreparedBody { executable: in_place, double_buffered, second_buffer_bytes: 0 })
+        Ok(PreparedBody::new(in_place, vec![false; updated], 0))
+    }
+
+    /// The same body, planned for at most the `divisor`-th part of its arena, or for as little as was found; `None` if that is not
+    /// less. The body is prepared and compiled.
+    pub(crate) fn with_smaller_plan(&self, divisor: usize) -> Result<Option<Body>> {
+        let prepared = self.prepared()?;
+        let bytes = prepared.executable.program().arena_bytes();
+        if !self.is_compiled || bytes == 0 {
+            return Ok(None);
+        }
+        let frontier = |graph: &Graph| {
+            let (graph, request) = with_written_outputs(graph, &prepared.updates(&self.updates));
+            PlanFrontier::new(&graph, &request)
+        };
+        // The ops of the body that hold graphs come first.
+        let inner = with_smaller_subgraphs(&self.graph, bytes, divisor)?;
+        let own;
+        let plans = match (&inner, self.smaller.get()) {
+            (Some(inner), _) => {
+                own = frontier(inner)?;
+                &own
+            }
+            (None, Some(plans)) => plans,
+            (None, None) => {
+                let plans = frontier(&self.graph)?;
+                self.smaller.get_or_init(|| plans)
+            }
+        };
+        let position = plans.position_within(bytes / divisor.max(1)).unwrap_or(0);
+        if plans.points()[position].bytes >= bytes {
+            return Ok(None);
+        }
+        let executable = Executable::new(plans.plan(position)?);
+        let PreparedBody { double_buffered, second_buffer_bytes, .. } = prepared;
+        let smaller = PreparedBody::new(executable, double_buffered.clone(), *second_buffer_bytes);
+        let graph = inner.unwrap_or_else(|| self.graph.clone());
+        let body = Body { is_compiled: true, ..Body::new(graph, self.updates.clone()) };
+        body.prepared.get_or_init(|| smaller);
+        Ok(Some(body))
+    }
+
+    /// The work of a run: the graph's, and that of the steps that its plan repeats.
+    pub(crate) fn cost(&self) -> Cost {
+        let repeated = self.prepared.get().map_or(Cost::default(), |prepared| prepared.repeated);
+        self.graph.cost().plus(repeated)
     }
 
     /// The body ready to run; an error if [`Body::prepare`] was not called.
@@ -128,8 +183,20 @@ impl fmt::Debug for Body {
     }
 }
 
+/// What outputs update if some of the first ones are written to second buffers instead.
+fn without_double_buffered(updates: &[Option<usize>], double_buffered: &[bool]) -> Vec<Option<usize>> {
+    let is_swapped = |k: usize| double_buffered.get(k).copied().unwrap_or(false);
+    updates.iter().enumerate().map(|(k, input)| if is_swapped(k) { None } else { *input }).collect()
+}
+
 /// Plans a compiled graph whose outputs all update an input: the one that `updates` names, or a further one.
 fn plan(graph: &Graph, updates: &[Option<usize>]) -> Result<Executable> {
+    let (graph, request) = with_written_outputs(graph, updates);
+    Executable::plan(&graph, &request)
+}
+
+/// The graph with an input for each output that updates none, and how it is planned: every output updates an input.
+fn with_written_outputs(graph: &Graph, updates: &[Option<usize>]) -> (Graph, PlanRequest) {
     let mut graph = graph.clone();
     let mut all_updates = Vec::new();
     for (output, input) in updates.iter().enumerate() {
@@ -143,7 +210,7 @@ fn plan(graph: &Graph, updates: &[Option<usize>]) -> Result<Executable> {
         all_updates.push((output, input));
     }
     let request = PlanRequest { updates: all_updates, atomic: false, ..PlanRequest::default() };
-    Executable::plan(&graph, &request)
+    (graph, request)
 }
 
 /// Whether the new value of an input is computed in the arena and then copied over the old one.

@@ -8,13 +8,24 @@ use taut_core::graph::{TraceContext, trace_context};
 use taut_core::ops::random::{RecordedKeys, with_recorded_keys};
 
 /// What the trace of a function passes to the loops and branches in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct FunctionContext {
-    /// How bodies are compiled.
-    pub compile: CompileOptions,
-    /// The part of its residuals that the gradient of a loop without a budget of its own may keep, and of the usual memory that a
-    /// chunk of a map may take, as a divisor: with 4, a quarter. `None` keeps all.
-    pub residual_divisor: Option<usize>,
+    compile: CompileOptions,
+    residual_divisor: Option<usize>,
+    has_divided: Cell<bool>,
+}
+
+impl FunctionContext {
+    /// Bodies are compiled with these options. The gradient of a loop without a budget of its own may keep a part of its residuals,
+    /// and a chunk of a map may take a part of the usual memory, given as a divisor: with 4, a quarter. `None` keeps all.
+    pub fn new(compile: CompileOptions, residual_divisor: Option<usize>) -> FunctionContext {
+        FunctionContext { compile, residual_divisor, has_divided: Cell::new(false) }
+    }
+
+    /// Whether the divisor made a difference to a loop or a map.
+    pub fn has_divided(&self) -> bool {
+        self.has_divided.get()
+    }
 }
 
 /// How bodies are compiled: with the options of the function being traced. Outside of functions, they are fused and become
@@ -27,7 +38,10 @@ pub(crate) fn body_options() -> CompileOptions {
 /// The gradient budget of a loop without one of its own whose residuals take so many bytes: what the function being traced
 /// says.
 pub(crate) fn residual_budget(bytes: usize) -> Option<usize> {
-    trace_context::<FunctionContext>()?.residual_divisor.map(|divisor| bytes / divisor.max(1))
+    let context = trace_context::<FunctionContext>()?;
+    let divisor = context.residual_divisor?;
+    context.has_divided.set(true);
+    Some(bytes / divisor.max(1))
 }
 
 /// What the gradients of the loops inside a loop with a budget may keep. It belongs to the trace of that loop's body; the

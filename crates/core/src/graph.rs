@@ -101,8 +101,7 @@ impl Graph {
         calls.fold(Cost::default(), |sum, node| {
             let inputs: Vec<&Spec> = node.inputs.iter().map(|&id| self.spec(id)).collect();
             let outputs: Vec<Spec> = node.outputs.iter().map(|&id| self.spec(id).clone()).collect();
-            let Cost { flops, bytes } = node.op.cost(&inputs, &outputs);
-            Cost { flops: sum.flops.saturating_add(flops), bytes: sum.bytes.saturating_add(bytes) }
+            sum.plus(node.op.cost(&inputs, &outputs))
         })
     }
 

@@ -143,6 +143,12 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// The work of both.
+    #[must_use]
+    pub fn plus(self, other: Cost) -> Cost {
+        Cost { flops: self.flops.saturating_add(other.flops), bytes: self.bytes.saturating_add(other.bytes) }
+    }
+
     /// Bytes of all inputs and outputs.
     pub fn traffic(inputs: &[&Spec], outputs: &[Spec]) -> u64 {
         let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes));
@@ -338,6 +344,12 @@ pub trait Subgraphs {
     /// Eager calls and the planner call it before [`Op::scratch`] and [`Op::run`]; this is where errors in graphs come out. A
     /// second call does nothing.
     fn prepare(&self) -> Result<()>;
+
+    /// The same op, of one that is [prepared](Subgraphs::prepare), with its graphs planned for at most the `divisor`-th part of the
+    /// memory that they take now, or for as little as was found: steps of the graphs are repeated. `None` if that saves nothing.
+    fn with_smaller_plans(&self, _divisor: usize) -> Result<Option<Arc<dyn Op>>> {
+        Ok(None)
+    }
 
     /// The op that computes only the outputs marked in `used`; `None` if that saves nothing.
     fn prune_outputs(&self, _used: &[bool]) -> Option<PrunedOp> {

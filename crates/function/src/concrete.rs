@@ -141,14 +141,15 @@ impl ConcreteFunction {
     }
 
     /// Adds variants of the function whose loops keep only a part of their residuals for their gradients, if it has loops.
-    pub(crate) fn add_variants(&self, trace: impl Fn(usize) -> Result<TracedFunction>) -> Result<()> {
+    /// `trace` returns `None` if no loop keeps less.
+    pub(crate) fn add_variants(&self, trace: impl Fn(usize) -> Result<Option<TracedFunction>>) -> Result<()> {
         let has_subgraphs = self.graph.nodes.iter().any(|node| node.op.subgraphs().is_some());
         if !has_subgraphs || self.variants.get().is_some() {
             return Ok(());
         }
         let mut variants = Vec::new();
         for divisor in RESIDUAL_DIVISORS {
-            let traced = trace(divisor)?;
+            let Some(traced) = trace(divisor)? else { break };
             if self.has_same_inputs(&traced) {
                 variants.push(traced.graph);
             }

@@ -49,8 +49,9 @@ where
             return Ok(Some(found)); // another thread was faster
         }
         let in_progress = TraceInProgress::begin(address, &signature);
-        let (traced, template) =
-            self.trace_body(arguments, &signature, first.is_some(), None).map_err(|error| error.at(at))?;
+        let (traced, template) = self
+            .trace_body(arguments, &signature, first.is_some(), &self.context(None))
+            .map_err(|error| error.at(at))?;
         drop(in_progress);
         if !traced.captures.is_empty() {
             return Ok(None);
@@ -87,19 +88,22 @@ where
         Ok(Some(trace))
     }
 
+    /// What loops and branches are built with: their bodies are compiled with the function's options.
+    fn context(&self, residual_divisor: Option<usize>) -> Rc<FunctionContext> {
+        Rc::new(FunctionContext::new(self.options.compile, residual_divisor))
+    }
+
     /// Runs the body once on tensors without values.
     fn trace_body<N: Nest<Owned = A>>(
         &self,
         arguments: &N,
         signature: &Signature,
         may_create: bool,
-        residual_divisor: Option<usize>,
+        context: &Rc<FunctionContext>,
     ) -> Result<(TracedFunction, R)> {
         let specs: Vec<Spec> = signature.specs().cloned().collect();
-        // The bodies of loops and branches are compiled with the function's options.
-        let context = Rc::new(FunctionContext { compile: self.options.compile, residual_divisor });
         record::without_recording(|| {
-            trace_function(&specs, may_create, Some(context), |inputs| {
+            trace_function(&specs, may_create, Some(context.clone()), |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
                 let results = (self.body)(&own)?;
                 Ok((tensors(&results).into_vec(), results))
@@ -127,7 +131,11 @@ where
         arguments: &N,
         signature: &Signature,
     ) -> Result<()> {
-        concrete.add_variants(|divisor| Ok(self.trace_body(arguments, signature, false, Some(divisor))?.0))
+        concrete.add_variants(|divisor| {
+            let context = self.context(Some(divisor));
+            let (traced, _) = self.trace_body(arguments, signature, false, &context)?;
+            Ok(context.has_divided().then_some(traced))
+        })
     }
 
     fn report_trace(&self, trace: FunctionTrace, digest: u64) {

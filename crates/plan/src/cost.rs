@@ -19,15 +19,20 @@ const MOST: u64 = 1 << 44;
 /// The time that a step takes, in picoseconds of the cost model. It is a sum, so that an op that runs graphs can add up the costs
 /// of their calls.
 pub(crate) fn picoseconds(step: &ProgramStep) -> u64 {
+    let Cost { flops, bytes } = cost(step);
+    let work = flops.saturating_mul(PER_FLOP).saturating_add(bytes.saturating_mul(PER_BYTE));
+    work.saturating_add(PER_CALL).min(MOST)
+}
+
+/// The work of a step.
+pub(crate) fn cost(step: &ProgramStep) -> Cost {
     let inputs: SmallVec<[Spec; 4]> = step.operands.iter().map(stored_spec).collect();
     let outputs: SmallVec<[Spec; 2]> = step.targets.iter().map(|target| target.spec.clone()).collect();
     let references: SmallVec<[&Spec; 4]> = inputs.iter().collect();
-    let Cost { flops, bytes } = match &step.op {
+    match &step.op {
         Some(op) => op.cost(&references, &outputs),
         None => Cost { flops: 0, bytes: Cost::traffic(&references, &outputs) },
-    };
-    let work = flops.saturating_mul(PER_FLOP).saturating_add(bytes.saturating_mul(PER_BYTE));
-    work.saturating_add(PER_CALL).min(MOST)
+    }
 }
 
 /// The spec of an operand without the axes along which it is broadcast: those are read once.

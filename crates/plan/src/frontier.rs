@@ -6,11 +6,14 @@ use crate::order::CandidateOrders;
 use crate::placement::{self, PackedOrder, rounded};
 use crate::program::ProgramStep;
 use crate::remat::{self, Problem, RematEffort, RematStep, RematValue, Residence};
-use crate::{PlanRequest, Program};
+use crate::{Effort, PlanRequest, Program};
 use std::fmt;
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Op, Result};
 use taut_memory::{Bytes, Location};
+
+/// A quarter of the search that a single plan gets: a frontier packs some fifty sequences.
+const PACKING_EFFORT: Effort = Effort { steps: 100_000 };
 
 /// One plan of a [`PlanFrontier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +115,11 @@ impl PlanFrontier {
             points,
             largest_step,
         })
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// The plans, from the fewest bytes to the least time: bytes rise and times fall from each to the next.
@@ -216,9 +224,11 @@ pub fn kept_values(graph: &Graph, boundary: usize) -> Result<Vec<Vec<ValueId>>> 
     Ok(sets.iter().map(|set| set.iter().map(value).collect()).collect())
 }
 
-/// The steps in their own order, with the memory of every value.
+/// The steps in their own order, with the memory of every value. Without repeated steps, packed as well as a single plan.
 fn packed(repeated: &LoweredGraph<'_>) -> Result<PackedOrder> {
-    PackedOrder::new(repeated, (0..repeated.steps.len() as u32).collect())
+    let is_plain = repeated.steps.iter().all(|step| !step.is_repeat);
+    let effort = if is_plain { placement::EFFORT } else { PACKING_EFFORT };
+    PackedOrder::new(repeated, (0..repeated.steps.len() as u32).collect(), effort)
 }
 
 /// The steps and values of a graph as the search sees them.

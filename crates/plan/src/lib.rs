@@ -78,6 +78,7 @@ mod request;
 mod restarts;
 mod search;
 mod storage_uses;
+mod subgraphs;
 mod verify;
 
 pub use buffer_table::{BufferRow, BufferTable, BufferWrite};
@@ -88,4 +89,5 @@ pub use improve::{pack, pack_within};
 pub use packing::{Effort, FoundBy, LiveBuffer, PackError, Packing};
 pub use program::{Access, Home, Program, ProgramInput, ProgramStep, StepInput, StepOutput, Storage};
 pub use request::{InputRequest, PlanRequest};
+pub use subgraphs::with_smaller_subgraphs;
 pub use verify::{PackingFlaw, verify};

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use taut_core::{Error, Result};
 
 /// About two milliseconds of search where the greedy orders miss the lower bound: planning is part of the first call.
-const EFFORT: Effort = Effort { steps: 400_000 };
+pub(crate) const EFFORT: Effort = Effort { steps: 400_000 };
 
 /// The most donated inputs for which both uses of their memory are tried, to bound the time of planning.
 const MAX_RESERVED: usize = 8;
@@ -70,9 +70,9 @@ pub(crate) struct PackedOrder {
 
 impl PackedOrder {
     /// Places and packs all values under an order.
-    pub(crate) fn new(lowered: &LoweredGraph<'_>, order: Vec<u32>) -> Result<PackedOrder> {
+    pub(crate) fn new(lowered: &LoweredGraph<'_>, order: Vec<u32>, effort: Effort) -> Result<PackedOrder> {
         let placement = Placement::new(lowered, &order);
-        let packing = placement.pack(lowered, &order)?;
+        let packing = placement.pack(lowered, &order, effort)?;
         Ok(PackedOrder { order, placement, packing })
     }
 
@@ -112,7 +112,7 @@ pub(crate) fn best(lowered: &LoweredGraph<'_>, orders: CandidateOrders) -> Resul
         if best.as_ref().is_some_and(|(bytes, ..)| bytes + ALIGNMENT <= placement.bytes()) {
             continue;
         }
-        let packing = placement.pack(lowered, order)?;
+        let packing = placement.pack(lowered, order, EFFORT)?;
         let bytes = packing.bytes + placement.output_bytes;
         if best.as_ref().is_none_or(|(least, ..)| bytes < *least) {
             best = Some((bytes, i, packing));
@@ -421,7 +421,7 @@ impl Placement {
     }
 
     /// Packs the arena: first the roots by index, then the scratch memory of each step.
-    fn pack(&self, lowered: &LoweredGraph<'_>, order: &[u32]) -> Result<Packing> {
+    fn pack(&self, lowered: &LoweredGraph<'_>, order: &[u32], effort: Effort) -> Result<Packing> {
         let mut buffers = Vec::new();
         for (i, set) in lowered.alias_sets.iter().enumerate() {
             if self.is_packed(i) {
@@ -434,7 +434,7 @@ impl Placement {
                 scratch => buffers.push(buffer(scratch, at, at + 1)),
             }
         }
-        pack(&buffers, EFFORT).map_err(|refused| Error::shape(refused.to_string()))
+        pack(&buffers, effort).map_err(|refused| Error::shape(refused.to_string()))
     }
 
     fn is_packed(&self, set: usize) -> bool {

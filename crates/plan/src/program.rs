@@ -1,13 +1,13 @@
 //! A planned graph: the order of its calls, and the memory of every value.
 
-use crate::cost::picoseconds;
+use crate::cost::{cost, picoseconds};
 use crate::lower::LoweredGraph;
 use crate::order::CandidateOrders;
 use crate::{Packing, PlanRequest, placement};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::ValueId;
-use taut_core::{DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor};
+use taut_core::{Cost, DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor};
 use taut_memory::Location;
 
 /// The memory of a storage.
@@ -211,6 +211,11 @@ impl Program {
     /// The steps that compute again what an earlier step computed, to keep a memory budget.
     pub fn repeated_steps(&self) -> impl Iterator<Item = &ProgramStep> {
         self.steps.iter().filter(|step| step.is_repeat)
+    }
+
+    /// The work of the steps that run again.
+    pub fn repeated_cost(&self) -> Cost {
+        self.repeated_steps().map(cost).fold(Cost::default(), Cost::plus)
     }
 
     /// All bytes in use at the peak: inputs, constants, output buffers and the arena.

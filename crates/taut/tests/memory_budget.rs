@@ -160,6 +160,12 @@ fn an_lstm_keeps_every_budget() {
 }
 
 #[test]
+fn the_body_of_a_loop_is_planned_for_less() {
+    let share = sweep(&steps::accumulation);
+    assert!(share < 0.5, "{share}");
+}
+
+#[test]
 fn an_embedding_model_keeps_every_budget() {
     sweep(&steps::embedding);
 }

@@ -83,7 +83,7 @@ impl Op for BranchOp {
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let costs = || self.branches.iter().map(|branch| branch.graph().cost());
+        let costs = || self.branches.iter().map(|branch| branch.cost());
         let bytes = costs().map(|cost| cost.bytes).max().unwrap_or(0);
         Cost {
             flops: costs().map(|cost| cost.flops).max().unwrap_or(0),
@@ -107,6 +107,18 @@ impl Subgraphs for BranchOp {
 
     fn prepare(&self) -> Result<()> {
         self.branches.iter().try_for_each(|branch| branch.prepare(self.options))
+    }
+
+    fn with_smaller_plans(&self, divisor: usize) -> Result<Option<Arc<dyn Op>>> {
+        let mut smaller = self.clone();
+        let mut is_smaller = false;
+        for branch in &mut smaller.branches {
+            if let Some(body) = branch.with_smaller_plan(divisor)? {
+                *branch = Arc::new(body);
+                is_smaller = true;
+            }
+        }
+        Ok(is_smaller.then(|| -> Arc<dyn Op> { Arc::new(smaller) }))
     }
 
     fn prune_outputs(&self, used: &[bool]) -> Option<PrunedOp> {

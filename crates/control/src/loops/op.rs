@@ -109,7 +109,7 @@ impl Op for LoopOp {
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let one = self.body.graph().cost();
+        let one = self.body.cost();
         // Of an unlimited number of steps, the cost of one.
         let steps = if self.steps.limit() == usize::MAX { 1 } else { self.steps.limit() as u64 };
         let traffic = Cost::traffic(inputs, outputs);
@@ -160,6 +160,11 @@ impl Subgraphs for LoopOp {
     fn prepare(&self) -> Result<()> {
         self.body.prepare(self.options)?;
         self.condition.as_ref().map_or(Ok(()), |condition| condition.prepare(self.options))
+    }
+
+    fn with_smaller_plans(&self, divisor: usize) -> Result<Option<Arc<dyn Op>>> {
+        let Some(body) = self.body.with_smaller_plan(divisor)? else { return Ok(None) };
+        Ok(Some(Arc::new(LoopOp { body: Arc::new(body), ..self.clone() })))
     }
 
     fn prune_outputs(&self, used: &[bool]) -> Option<PrunedOp> {

@@ -2,17 +2,24 @@
 
 use crate::MemoryBudget;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use taut_control::split::SplitProof;
 use taut_core::{Error, ErrorKind, Graph, Result};
 use taut_exec::{Executable, ExecutableOptions};
 use taut_memory::Bytes;
-use taut_plan::{PlanFrontier, PlanRequest, Program};
+use taut_plan::{PlanFrontier, PlanRequest, Program, with_smaller_subgraphs};
 
 /// The most numbers of parts that are tried.
 const MOST_SPLITS: usize = 8;
 
 /// Splitting the batch counts as this part of the time more.
 const SPLIT_SURCHARGE: u64 = 50;
+
+/// The parts of their memory for which the bodies of loops and branches are planned, as divisors.
+const BODY_DIVISORS: [usize; 3] = [2, 4, 16];
+
+/// The most numbers of parts for which bodies are planned for less.
+const SHRUNK_SPLITS: usize = 2;
 
 /// The buffers that an error lists.
 const LISTED_BUFFERS: usize = 8;
@@ -28,7 +35,7 @@ pub struct FrontierRow {
     pub time: u64,
     /// A lower bound on the time of a plan of this kind with so few bytes.
     pub time_bound: u64,
-    /// How many steps run again.
+    /// How many steps run again, without those inside loops and branches.
     pub repeated_steps: usize,
     /// Into how many parts the batch is split.
     pub micro_batches: usize,
@@ -79,23 +86,28 @@ impl MemoryFrontier {
         options: ExecutableOptions,
         request: &PlanRequest,
     ) -> Result<MemoryFrontier> {
+        // The compiler computes constants: they are allocated here, not on the threads that search.
         let compiled = |graph: &Graph| Executable::compile_graph(graph, options);
-        let inputs: Vec<usize> = (0..arguments).collect();
-        let (mut candidates, mut unsplit) = (Vec::new(), None);
+        let (mut forms, mut unsplit) = (Vec::new(), None);
         for (number, graph) in graphs.enumerate() {
-            candidates.push(Candidate::new(1, &compiled(graph)?, request)?);
+            forms.push((1, compiled(graph)?));
             if number > 0 {
                 continue; // a variant of the first
             }
-            match SplitProof::new(graph, &inputs) {
+            match SplitProof::new(graph, &(0..arguments).collect::<Vec<_>>()) {
                 Ok(proof) => {
                     for parts in numbers_of_parts(proof.rows()) {
-                        candidates.push(Candidate::new(parts, &compiled(&proof.split(parts)?)?, request)?);
+                        forms.push((parts, compiled(&proof.split(parts)?)?));
                     }
                 }
                 Err(mixed) => unsplit = Some(mixed.to_string()),
             }
         }
+        let mut candidates =
+            map_in_parallel(&forms, |(parts, graph)| Candidate::new(*parts, graph, request))?;
+        let largest_bodies = bodies_to_shrink(&candidates);
+        let smaller = map_in_parallel(&largest_bodies, |candidate| candidate.with_smaller_bodies(request))?;
+        candidates.extend(smaller.into_iter().flatten());
         let rows = rows(&candidates);
         let whole = rows.iter().copied().filter(|row| row.micro_batches == 1).collect();
         Ok(MemoryFrontier {
@@ -212,7 +224,49 @@ impl MemoryFrontier {
     }
 }
 
+/// The candidates whose loops and branches are also planned for less: all that do not split the batch, and of the others those with
+/// the fewest bytes, where more parts do not help.
+fn bodies_to_shrink(candidates: &[Candidate]) -> Vec<&Candidate> {
+    let (mut chosen, mut split): (Vec<&Candidate>, Vec<&Candidate>) =
+        candidates.iter().partition(|candidate| candidate.micro_batches == 1);
+    split.sort_by_key(|candidate| (candidate.plans.smallest().bytes, candidate.micro_batches));
+    chosen.extend(split.into_iter().take(SHRUNK_SPLITS));
+    chosen
+}
+
+/// The results for all items, computed on all processors; the first error, if there is one.
+fn map_in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let numbers = numbers.take_while(|&number| number < items.len());
+        numbers.map(|number| (number, work(&items[number]))).collect::<Vec<_>>()
+    };
+    let mut all = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(take)).collect();
+        let mut all = take();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
 impl Candidate {
+    /// The same with the bodies of loops and branches planned for less, step by step.
+    fn with_smaller_bodies(&self, request: &PlanRequest) -> Result<Vec<Candidate>> {
+        let (graph, bytes) = (self.plans.graph(), self.plans.smallest().bytes);
+        let mut smaller = Vec::new();
+        for divisor in BODY_DIVISORS {
+            let Some(graph) = with_smaller_subgraphs(graph, bytes, divisor)? else { break };
+            smaller.push(Candidate::new(self.micro_batches, &graph, request)?);
+        }
+        Ok(smaller)
+    }
+
     fn new(micro_batches: usize, compiled: &Graph, request: &PlanRequest) -> Result<Candidate> {
         let plans = PlanFrontier::new(compiled, request)?;
         let smallest = plans.plan(0)?;

@@ -8,6 +8,7 @@ use super::liveness::{Liveness, SequenceFlaw, verify};
 use super::order::IndexedOrder;
 use super::problem::Problem;
 use super::search::{GoalSearch, Solution};
+use std::collections::HashMap;
 
 /// Goals of a ladder, in equal ratios; and goals that are then put into its widest gaps.
 const RUNGS: u32 = 24;
@@ -27,22 +28,22 @@ const MOST_ORDERS: usize = 4;
 const PRECISION: i64 = 128;
 
 /// Units of work that a problem gets, those it gets for each of its first steps, and for each of the others.
-const WORK: u64 = 5_000_000;
-const WORK_PER_STEP: u64 = 60_000;
+const WORK: u64 = 2_500_000;
+const WORK_PER_STEP: u64 = 25_000;
 const FIRST_STEPS: u64 = 2_500;
-const WORK_PER_FURTHER_STEP: u64 = 15_000;
+const WORK_PER_FURTHER_STEP: u64 = 6_000;
 
 /// What a search may take. It is counted in units of work, not in seconds, so the result is the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RematEffort {
-    /// Units of work for the whole frontier; a unit takes some 10 nanoseconds.
+    /// Units of work for the whole frontier; a unit takes some 10 to 20 nanoseconds.
     pub work: u64,
     /// Problems with at most so many values in the arena are solved exactly, as far as the work allows it.
     pub exact_values: usize,
 }
 
 impl RematEffort {
-    /// What a problem of this size is worth: some 0.3 s for 450 steps, 1 s for 2,500.
+    /// What a problem of this size is worth: some 0.2 s for 450 steps, 1 s for 2,500.
     pub fn for_problem(problem: &Problem) -> RematEffort {
         let steps = problem.steps.len() as u64;
         let first = steps.min(FIRST_STEPS);
@@ -68,7 +69,8 @@ pub fn frontier(
     let cuts: Vec<Vec<Cuts>> = orders.iter().map(|order| cuts_of(problem, order, most, &mut work)).collect();
     let mut search = GoalSearch::new(problem, &orders, &cuts, effort.exact_values);
     search.work = work;
-    let mut ladder = Ladder { problem, search, pack, points: Vec::new(), goals: Vec::new() };
+    let mut ladder =
+        Ladder { problem, search, pack, packed: HashMap::new(), points: Vec::new(), goals: Vec::new() };
     let peak = ladder.add_plain();
     let (floor, is_proven) = ladder.add_smallest(peak, effort.work / 4);
     ladder.climb(peak, floor, effort.work / 4 * 3);
@@ -122,6 +124,8 @@ struct Ladder<'a> {
     problem: &'a Problem,
     search: GoalSearch<'a>,
     pack: &'a mut dyn FnMut(&[u32]) -> usize,
+    /// The bytes of the sequences that were packed.
+    packed: HashMap<Vec<u32>, usize>,
     points: Vec<FrontierPoint>,
     /// The goals that were solved, in bytes of the arena.
     goals: Vec<i64>,
@@ -145,7 +149,11 @@ impl Ladder<'_> {
     /// Packs a sequence that was found for a goal and makes it a point. Returns the packed bytes of the arena.
     fn add(&mut self, found: Solution, goal: i64) -> i64 {
         let Solution { sequence, extra, order, is_least } = found;
-        let bytes = (self.pack)(&sequence);
+        let known = self.packed.get(&sequence).copied();
+        let bytes = known.unwrap_or_else(|| (self.pack)(&sequence));
+        if known.is_none() {
+            self.packed.insert(sequence.clone(), bytes);
+        }
         if bytes == usize::MAX {
             return i64::MAX;
         }

@@ -4,7 +4,6 @@ use crate::dense::cross_entropy;
 use std::collections::BTreeMap;
 use taut::{Result, Tensor, Variable, nn, s};
 
-const LAYERS: usize = 4;
 const HEADS: usize = 4;
 const EPSILON: f64 = 1e-5;
 
@@ -47,7 +46,8 @@ impl Transformer {
         let width = self.0["pos"].shape()[1] as isize;
         let h = (nn::embedding_lookup(self.get("tok"), words)? + self.get("pos"))?;
         let mut h = taut::reshape(h, &[-1, width])?;
-        for layer in 0..LAYERS {
+        let layers = self.0.keys().filter(|name| name.ends_with(".qkv.w")).count();
+        for layer in 0..layers {
             let seen = self.attention(layer, &self.norm(&format!("{layer}.ln1"), &h)?, batch)?;
             h = (h + seen)?;
             let up = self.dense(&format!("{layer}.up"), &self.norm(&format!("{layer}.ln2"), &h)?)?;

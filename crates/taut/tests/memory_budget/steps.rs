@@ -158,3 +158,33 @@ pub fn tied() -> Result<Step> {
         Ok(loss)
     }))
 }
+
+/// A loop over parts of a batch that adds up their gradients, written by hand: its body is a whole backward pass.
+pub fn accumulation() -> Result<Step> {
+    let (parts, rows, width, depth) = (3, 64, 16, 12);
+    let layers: Vec<Variable> =
+        (0..depth).map(|i| Variable::new(normal(i, &[width, width], 0.3)?)).collect::<Result<_>>()?;
+    let variables = layers.clone();
+    let arguments = vec![normal(99, &[parts, rows, width], 1.0)?];
+    Ok(Step::new("accumulation", arguments, variables, move |arguments| {
+        let zeros: Vec<Tensor> =
+            layers.iter().map(|_| taut::zeros([width, width], DType::F32)).collect::<Result<_>>()?;
+        let add_part = |(sums, total): (Vec<Tensor>, Tensor), x: Tensor| {
+            let tape = GradientTape::new();
+            let mut h = x;
+            for layer in &layers {
+                h = taut::tanh(taut::matmul(h, layer)?)?;
+            }
+            let loss = taut::sum(taut::square(h)?, None, false)?;
+            let gradients = tape.gradient(&loss, &layers)?;
+            let sums = sums.into_iter().zip(gradients).map(|(sum, gradient)| sum + gradient.dense()?);
+            Ok(((sums.collect::<Result<Vec<_>>>()?, (total + loss)?), ()))
+        };
+        let begin = (zeros, taut::zeros([], DType::F32)?);
+        let ((sums, total), ()) = Loops::new().scan(add_part, begin, arguments[0].clone())?;
+        for (layer, sum) in layers.iter().zip(sums) {
+            layer.assign_sub((sum * 1e-3)?)?;
+        }
+        Ok(total)
+    }))
+}

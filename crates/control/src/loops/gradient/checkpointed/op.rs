@@ -71,7 +71,7 @@ impl Op for CheckpointedBackward {
     /// A backward step for each step of the loop, and the forward steps that the schedule repeats.
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let steps = self.forward.steps.limit();
-        let (advance, reverse) = (self.advance.graph().cost(), self.reverse.graph().cost());
+        let (advance, reverse) = (self.advance.cost(), self.reverse.cost());
         // Of an unlimited number of steps, the cost of one.
         let (steps, repeated) = if steps == usize::MAX {
             (1, 1)
@@ -113,6 +113,18 @@ impl Subgraphs for CheckpointedBackward {
     fn prepare(&self) -> Result<()> {
         self.advance.prepare(self.forward.options)?;
         self.reverse.prepare(self.forward.options)
+    }
+
+    fn with_smaller_plans(&self, divisor: usize) -> Result<Option<Arc<dyn Op>>> {
+        let (advance, reverse) =
+            (self.advance.with_smaller_plan(divisor)?, self.reverse.with_smaller_plan(divisor)?);
+        if advance.is_none() && reverse.is_none() {
+            return Ok(None);
+        }
+        let mut smaller = self.clone();
+        advance.into_iter().for_each(|body| smaller.advance = Arc::new(body));
+        reverse.into_iter().for_each(|body| smaller.reverse = Arc::new(body));
+        Ok(Some(Arc::new(smaller)))
     }
 }
 
