@@ -57,6 +57,7 @@ class FrontierRow(NamedTuple):
     time: float
     repeated_steps: int
     micro_batches: int
+    spilled_bytes: int
 
 
 def _frontier_rows(self: _native.Frontier) -> list[FrontierRow]:

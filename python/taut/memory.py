@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -105,11 +106,14 @@ def default_budget() -> Any:
 
 
 @contextmanager
-def budget(bytes: Any, total: bool = False, bit_equal: bool = False) -> Iterator[MemoryBudget]:
+def budget(
+    bytes: Any, total: bool = False, bit_equal: bool = False, spill_to: str | os.PathLike[str] | None = None
+) -> Iterator[MemoryBudget]:
     """Gives every `tf.function` that is created inside the `with` block this memory budget, unless it has its own.
 
     `bytes` is a number or text such as "200MB". `total` counts arguments, variables and constants as well; `bit_equal`
-    forbids splitting the batch, which changes the rounding of results.
+    forbids splitting the batch, which changes the rounding of results; `spill_to` is a folder in which values may be
+    written to a file and read back.
 
     >>> import taut as tf
     >>> with tf.memory.budget("1MB"):
@@ -117,7 +121,7 @@ def budget(bytes: Any, total: bool = False, bit_equal: bool = False) -> Iterator
     >>> f.plan(tf.TensorSpec([1000])).fits("1MB")
     True
     """
-    made = MemoryBudget(bytes, total, bit_equal)
+    made = MemoryBudget(bytes, total, bit_equal, spill_to)
     token = _default_budget.set(made)
     try:
         yield made

@@ -3,6 +3,7 @@
 mod bytes;
 mod frontier;
 mod passes;
+mod spill;
 
 pub use bytes::MemoryBudget;
 pub use frontier::{FrontierRow, MemoryFrontier};

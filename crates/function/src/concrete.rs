@@ -133,10 +133,17 @@ impl ConcreteFunction {
         if let Some(frontier) = self.frontier.get() {
             return Ok(frontier.clone());
         }
-        let FunctionOptions { name, executable, .. } = &self.options;
+        let FunctionOptions { name, executable, budget } = &self.options;
         let variants = self.variants.get().map_or(&[][..], Vec::as_slice);
         let graphs = std::iter::once(&self.graph).chain(variants);
-        let frontier = MemoryFrontier::new(name, graphs, self.arguments, *executable, &self.request)?;
+        let frontier = MemoryFrontier::new(
+            name,
+            graphs,
+            self.arguments,
+            *executable,
+            &self.request,
+            budget.and_then(MemoryBudget::spill),
+        )?;
         Ok(self.frontier.get_or_init(|| Arc::new(frontier)).clone())
     }
 

@@ -4,6 +4,7 @@ use crate::error::exception;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
+use std::path::{Path, PathBuf};
 use taut::MemoryBudget;
 
 /// A budget from a number of bytes, from text such as `"200MB"`, or from a `MemoryBudget`.
@@ -33,10 +34,16 @@ pub struct Budget(MemoryBudget);
 #[pymethods]
 impl Budget {
     /// From a number of bytes or text such as "200MB". `total` counts arguments, variables and constants as well; `bit_equal`
-    /// forbids splitting the batch, which changes the rounding of results.
+    /// forbids splitting the batch, which changes the rounding of results; `spill_to` is a folder in which values may be written to
+    /// a file and read back.
     #[new]
-    #[pyo3(signature = (bytes, total=false, bit_equal=false))]
-    fn new(bytes: &Bound<'_, PyAny>, total: bool, bit_equal: bool) -> PyResult<Budget> {
+    #[pyo3(signature = (bytes, total=false, bit_equal=false, spill_to=None))]
+    fn new(
+        bytes: &Bound<'_, PyAny>,
+        total: bool,
+        bit_equal: bool,
+        spill_to: Option<PathBuf>,
+    ) -> PyResult<Budget> {
         let mut budget = budget(bytes)?;
         if total {
             budget = budget.total();
@@ -44,7 +51,16 @@ impl Budget {
         if bit_equal {
             budget = budget.bit_equal();
         }
+        if let Some(folder) = spill_to {
+            budget = budget.spill_to(folder);
+        }
         Ok(Budget(budget))
+    }
+
+    /// The folder in which values may be written to a file.
+    #[getter]
+    fn spill_to(&self) -> Option<&'static Path> {
+        self.0.spill_folder()
     }
 
     /// The number of bytes.

@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use taut::{FrontierRow, MemoryFrontier};
 
-/// A row: bytes, bytes with arguments and variables, time relative to the fastest plan, repeated steps, micro-batches.
-type Row = (usize, usize, f64, usize, usize);
+/// A row: bytes, bytes with arguments and variables, time relative to the fastest plan, repeated steps, micro-batches, spilled
+/// bytes.
+type Row = (usize, usize, f64, usize, usize, usize);
 
 /// The plans of a call among which a memory budget chooses: with more bytes, a call takes less time.
 #[pyclass(frozen, module = "taut")]
@@ -17,7 +18,8 @@ pub struct Frontier(pub Arc<MemoryFrontier>);
 impl Frontier {
     fn row(&self, row: &FrontierRow) -> Row {
         let fastest = self.0.fastest().time.max(1) as f64;
-        (row.bytes, row.total_bytes, row.time as f64 / fastest, row.repeated_steps, row.micro_batches)
+        let time = row.time as f64 / fastest;
+        (row.bytes, row.total_bytes, time, row.repeated_steps, row.micro_batches, row.spilled_bytes)
     }
 }
 

@@ -80,7 +80,7 @@ fn sweep(build: &dyn Fn() -> Result<Step>) -> f64 {
     }
     refuses_less(&step, smallest);
     splits_within(build, &frontier, &expected);
-    survives_failing_allocations(build, smallest, &expected);
+    survives_failing_allocations(build, MemoryBudget::from(smallest).bit_equal(), &expected);
     smallest as f64 / plain as f64
 }
 
@@ -112,9 +112,9 @@ fn refuses_less(step: &Step, smallest: usize) {
 }
 
 /// Each allocation of a call fails in turn: the error leaves variables and live bytes as they were.
-fn survives_failing_allocations(build: &dyn Fn() -> Result<Step>, bytes: usize, expected: &[u64]) {
+fn survives_failing_allocations(build: &dyn Fn() -> Result<Step>, budget: MemoryBudget, expected: &[u64]) {
     let step = build().unwrap();
-    let compiled = compiled(&step, Some(MemoryBudget::from(bytes).bit_equal()));
+    let compiled = compiled(&step, Some(budget));
     compiled.plan(&step.arguments).unwrap();
     let live = live_bytes();
     let mut failures = 0;
@@ -213,4 +213,41 @@ fn a_function_under_a_tape_keeps_its_budget() {
         assert!(peak <= budget, "{peak} of {budget}, plain {plain}");
         assert!(got == expected, "other bits at {share}");
     }
+}
+
+#[test]
+fn values_are_spilled_where_the_budget_allows_it() {
+    let (_ledger, _turn) = (ledger_check(), exclusive());
+    let folder = std::env::temp_dir();
+    // Wide enough that a product takes longer than to read its result from a disk.
+    let build = || mlp(8, 1024, 128);
+    let (plain, expected) = run(&build, None);
+    let step = build().unwrap();
+    let spilling = MemoryBudget::from(plain / 4).bit_equal().spill_to(&folder);
+    let frontier = compiled(&step, Some(spilling)).frontier(&step.arguments).unwrap();
+    let spilled: Vec<&FrontierRow> = frontier.rows().iter().filter(|row| row.spilled_bytes > 0).collect();
+    assert!(!spilled.is_empty(), "{frontier}");
+    // A plan that spills is not chosen by a budget without a folder.
+    let without = MemoryBudget::from(plain / 4).bit_equal();
+    assert_eq!(frontier.within(without).map_or(0, |row| row.spilled_bytes), 0);
+    for row in &spilled {
+        let (peak, got) = run(&build, Some(MemoryBudget::from(row.bytes).bit_equal().spill_to(&folder)));
+        assert!(peak <= row.bytes && got == expected, "{row:?}");
+    }
+    // Fewer bytes than recomputation alone.
+    let recomputed = compiled(&step, None).frontier(&step.arguments).unwrap().bit_equal_rows()[0].bytes;
+    let smallest = frontier.bit_equal_rows()[0];
+    assert!(smallest.bytes < recomputed || smallest.spilled_bytes == 0, "{smallest:?}, {recomputed}");
+    let budget = MemoryBudget::from(spilled[0].bytes).bit_equal().spill_to(&folder);
+    survives_failing_allocations(&build, budget, &expected);
+}
+
+#[test]
+fn a_folder_for_spilling_must_exist() {
+    let (_ledger, _turn) = (ledger_check(), exclusive());
+    let step = mlp(12, 32, 128).unwrap();
+    let missing = std::env::temp_dir().join("taut-no-such-folder");
+    let budget = MemoryBudget::from(100_000).spill_to(missing);
+    let error = compiled(&step, Some(budget)).call(&step.arguments).unwrap_err().to_string();
+    assert!(error.contains("the folder of a memory budget must be writable"), "{error}");
 }

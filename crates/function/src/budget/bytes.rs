@@ -1,6 +1,8 @@
 //! A budget in bytes, from a number or from text.
 
+use super::spill::SpillFolder;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use taut_core::{Error, Result};
 use taut_memory::Bytes;
@@ -20,6 +22,7 @@ pub struct MemoryBudget {
     bytes: usize,
     is_total: bool,
     is_bit_equal: bool,
+    spill_to: Option<SpillFolder>,
 }
 
 impl MemoryBudget {
@@ -40,6 +43,23 @@ impl MemoryBudget {
     pub fn bit_equal(mut self) -> MemoryBudget {
         self.is_bit_equal = true;
         self
+    }
+
+    /// Allows values to be written to a file in this folder and read back before they are needed again, where that is faster than
+    /// to compute them again, or where nothing else fits. A function that is called under a tape does not do so.
+    #[must_use]
+    pub fn spill_to(mut self, folder: impl AsRef<Path>) -> MemoryBudget {
+        self.spill_to = Some(SpillFolder::new(folder.as_ref()));
+        self
+    }
+
+    /// The folder in which values may be written to a file.
+    pub fn spill_folder(self) -> Option<&'static Path> {
+        self.spill_to.map(SpillFolder::path)
+    }
+
+    pub(crate) fn spill(self) -> Option<SpillFolder> {
+        self.spill_to
     }
 
     /// Whether splitting the batch is forbidden.
@@ -66,7 +86,7 @@ impl MemoryBudget {
 
 impl From<usize> for MemoryBudget {
     fn from(bytes: usize) -> MemoryBudget {
-        MemoryBudget { bytes, is_total: false, is_bit_equal: false }
+        MemoryBudget { bytes, is_total: false, is_bit_equal: false, spill_to: None }
     }
 }
 
@@ -111,6 +131,10 @@ impl fmt::Display for MemoryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Bytes(self.bytes))?;
         f.write_str(if self.is_total { " in total" } else { "" })?;
-        f.write_str(if self.is_bit_equal { ", bit-equal" } else { "" })
+        f.write_str(if self.is_bit_equal { ", bit-equal" } else { "" })?;
+        match self.spill_folder() {
+            Some(folder) => write!(f, ", spilling to {}", folder.display()),
+            None => Ok(()),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The plans of a traced function for every budget.
 
+use super::spill::{SpillFile, SpillFolder, with_spilled_values};
 use crate::MemoryBudget;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +22,9 @@ const BODY_DIVISORS: [usize; 3] = [2, 4, 16];
 /// The most numbers of parts for which bodies are planned for less.
 const SHRUNK_SPLITS: usize = 2;
 
+/// The shares of the values that wait at the peak that are spilled.
+const SPILLED_SHARES: [f64; 3] = [1.0 / 3.0, 2.0 / 3.0, 1.0];
+
 /// The buffers that an error lists.
 const LISTED_BUFFERS: usize = 8;
 
@@ -39,6 +43,8 @@ pub struct FrontierRow {
     pub repeated_steps: usize,
     /// Into how many parts the batch is split.
     pub micro_batches: usize,
+    /// The bytes that are written to a file and read back.
+    pub spilled_bytes: usize,
     candidate: usize,
     position: usize,
 }
@@ -62,6 +68,8 @@ pub struct MemoryFrontier {
     rows: Vec<FrontierRow>,
     /// The same among the plans that do not split the batch.
     bit_equal_rows: Vec<FrontierRow>,
+    /// The plans of all candidates.
+    all_rows: Vec<FrontierRow>,
     candidates: Vec<Candidate>,
     /// Why the batch cannot be split, if it cannot.
     unsplit: Option<String>,
@@ -74,6 +82,8 @@ struct Candidate {
     plans: PlanFrontier,
     /// The bytes of arguments, variables and constants.
     external_bytes: usize,
+    /// The bytes that are written to a file.
+    spilled_bytes: usize,
 }
 
 impl MemoryFrontier {
@@ -85,6 +95,7 @@ impl MemoryFrontier {
         arguments: usize,
         options: ExecutableOptions,
         request: &PlanRequest,
+        spill: Option<SpillFolder>,
     ) -> Result<MemoryFrontier> {
         // The compiler computes constants: they are allocated here, not on the threads that search.
         let compiled = |graph: &Graph| Executable::compile_graph(graph, options);
@@ -108,12 +119,16 @@ impl MemoryFrontier {
         let largest_bodies = bodies_to_shrink(&candidates);
         let smaller = map_in_parallel(&largest_bodies, |candidate| candidate.with_smaller_bodies(request))?;
         candidates.extend(smaller.into_iter().flatten());
-        let rows = rows(&candidates);
-        let whole = rows.iter().copied().filter(|row| row.micro_batches == 1).collect();
+        if let (Some(folder), Some((_, graph))) = (spill, forms.first()) {
+            candidates.extend(spilling_candidates(graph, folder, request)?);
+        }
+        let all_rows = rows(&candidates);
+        let whole = all_rows.iter().copied().filter(|row| row.micro_batches == 1).collect();
         Ok(MemoryFrontier {
             name: name.into(),
-            rows: pareto(rows),
+            rows: pareto(all_rows.clone()),
             bit_equal_rows: pareto(whole),
+            all_rows,
             candidates,
             unsplit,
         })
@@ -130,8 +145,12 @@ impl MemoryFrontier {
     }
 
     /// The plans among which a budget chooses.
-    fn rows_for(&self, budget: MemoryBudget) -> &[FrontierRow] {
-        if budget.is_bit_equal() { &self.bit_equal_rows } else { &self.rows }
+    fn rows_for(&self, budget: MemoryBudget) -> Vec<FrontierRow> {
+        let is_allowed = |row: &FrontierRow| {
+            (row.micro_batches == 1 || !budget.is_bit_equal())
+                && (row.spilled_bytes == 0 || budget.spill().is_some())
+        };
+        pareto(self.all_rows.iter().copied().filter(is_allowed).collect())
     }
 
     /// The fastest plan that a budget allows; `None` if there is none.
@@ -158,7 +177,8 @@ impl MemoryFrontier {
 
     /// Of the candidates that do not split the batch, the one with the lowest bound.
     fn least_bound(&self) -> Option<&Candidate> {
-        let whole = self.candidates.iter().filter(|candidate| candidate.micro_batches == 1);
+        let is_plain = |candidate: &&Candidate| candidate.micro_batches == 1 && candidate.spilled_bytes == 0;
+        let whole = self.candidates.iter().filter(is_plain);
         whole.min_by_key(|candidate| candidate.plans.bytes_bound())
     }
 
@@ -181,7 +201,7 @@ impl MemoryFrontier {
     /// The bytes that the frontier itself takes, without tensors.
     pub(crate) fn footprint(&self) -> usize {
         let candidates = self.candidates.iter().map(|candidate| candidate.plans.footprint());
-        size_of_val(&self.rows[..]) + candidates.sum::<usize>()
+        size_of_val(&self.all_rows[..]) + candidates.sum::<usize>()
     }
 
     /// The error of a budget that no plan keeps: the smallest that one keeps, and what fills it.
@@ -234,6 +254,18 @@ fn bodies_to_shrink(candidates: &[Candidate]) -> Vec<&Candidate> {
     chosen
 }
 
+/// Candidates that write shares of the values that wait at the peak to a file.
+fn spilling_candidates(graph: &Graph, folder: SpillFolder, request: &PlanRequest) -> Result<Vec<Candidate>> {
+    let file = SpillFile::new(folder)?;
+    let mut candidates = Vec::new();
+    for share in SPILLED_SHARES {
+        if let Some((graph, spilled_bytes)) = with_spilled_values(graph, &file, share)? {
+            candidates.push(Candidate { spilled_bytes, ..Candidate::new(1, &graph, request)? });
+        }
+    }
+    Ok(candidates)
+}
+
 /// The results for all items, computed on all processors; the first error, if there is one.
 fn map_in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
@@ -271,7 +303,7 @@ impl Candidate {
         let plans = PlanFrontier::new(compiled, request)?;
         let smallest = plans.plan(0)?;
         let external_bytes = smallest.total_bytes() - smallest.peak_bytes();
-        Ok(Candidate { micro_batches, plans, external_bytes })
+        Ok(Candidate { micro_batches, plans, external_bytes, spilled_bytes: 0 })
     }
 }
 
@@ -308,6 +340,7 @@ fn rows(candidates: &[Candidate]) -> Vec<FrontierRow> {
             time_bound: time_of(point.time_bound, candidate.micro_batches, fastest_whole),
             repeated_steps: point.repeated_steps,
             micro_batches: candidate.micro_batches,
+            spilled_bytes: candidate.spilled_bytes,
             candidate: number,
             position,
         }));
@@ -331,15 +364,21 @@ fn pareto(mut rows: Vec<FrontierRow>) -> Vec<FrontierRow> {
 impl fmt::Display for MemoryFrontier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fastest = self.fastest();
-        writeln!(f, "{:>12}  {:>6}  {:>8}  {:>8}", "bytes", "time", "repeated", "parts")?;
+        let spills = self.rows.iter().any(|row| row.spilled_bytes > 0);
+        let heading = if spills { "  spilled" } else { "" };
+        writeln!(f, "{:>12}  {:>6}  {:>8}  {:>8}{heading}", "bytes", "time", "repeated", "parts")?;
         for row in self.rows.iter().rev() {
             let factor = row.time as f64 / fastest.time.max(1) as f64;
             let FrontierRow { bytes, repeated_steps, micro_batches, .. } = row;
-            writeln!(
+            write!(
                 f,
                 "{:>12}  {factor:>6.3}  {repeated_steps:>8}  {micro_batches:>8}",
                 Bytes(*bytes).to_string()
             )?;
+            match row.spilled_bytes {
+                0 => writeln!(f)?,
+                spilled => writeln!(f, "  {}", Bytes(spilled))?,
+            }
         }
         write!(f, "without splitting the batch, no order needs less than {}", Bytes(self.bytes_bound()))?;
         match &self.unsplit {
