@@ -137,6 +137,42 @@ def test_a_budget_counts_arguments_and_variables_if_asked():
     assert plan.fits(tf.memory.MemoryBudget(plan.total_bytes, total=True))
 
 
+def test_values_go_to_a_file_if_a_folder_is_named(tmp_path):
+    def wide():
+        weights = [tf.Variable(np.full((1024, 1024), 0.001 * (i + 1), "f4")) for i in range(8)]
+
+        def step(x):
+            with tf.GradientTape() as tape:
+                h = x
+                for w in weights:
+                    h = tf.tanh(h @ w)
+                loss = tf.reduce_mean(tf.square(h))
+            for w, gradient in zip(weights, tape.gradient(loss, weights)):
+                w.assign_sub(0.05 * gradient)
+            return loss
+
+        return step, [tf.constant(np.linspace(-1, 1, 128 * 1024, dtype="f4").reshape(128, 1024))], weights
+
+    _, _, expected = run(wide, None)
+    body, arguments, _ = wide()
+    asked = tf.memory.MemoryBudget("1TB", bit_equal=True, spill_to=tmp_path)
+    assert asked.spill_to == tmp_path
+    rows = [
+        row for row in tf.function(body, memory_budget=asked).frontier(*arguments).bit_equal_rows if row.spilled_bytes
+    ]
+    assert rows
+    for row in rows:
+        budget = tf.memory.MemoryBudget(row.bytes, bit_equal=True, spill_to=str(tmp_path))
+        planned, measured, got = run(wide, budget)
+        assert measured == planned <= row.bytes
+        for a, b in zip(got, expected):
+            np.testing.assert_array_equal(a, b)
+    assert list(tmp_path.iterdir()) == []  # the file has no name
+    missing = tf.memory.MemoryBudget(rows[0].bytes, spill_to=tmp_path / "missing")
+    with pytest.raises(ValueError, match="must be writable"):
+        run(wide, missing)
+
+
 def test_a_function_under_a_tape_keeps_its_budget():
     rng = np.random.default_rng(5)
     weights = [tf.Variable(rng.normal(size=(16, 16)).astype("f4") * 0.3) for _ in range(24)]
