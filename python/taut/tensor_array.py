@@ -55,6 +55,8 @@ class TensorArray:
         # Exactly one is not None: the elements as a list, or stacked into one tensor.
         self._parts: Any = [None] * (0 if size is None else int(size))
         self._rows: Any = None
+        # The tensor whose rows the elements of the list are, if there is one.
+        self._whole: Any = None
 
     @property
     def dtype(self) -> _native.DType:
@@ -93,6 +95,7 @@ class TensorArray:
         if made._dynamic and number >= len(made._parts):
             made._parts.extend([None] * (number + 1 - len(made._parts)))
         made._parts[made._place("write", number)] = value
+        made._whole = None
         made._shape = self._with_shape(value)
         return made
 
@@ -139,9 +142,11 @@ class TensorArray:
         """The array itself; in a trace a copy, so that branches do not see each other's writes."""
         return self._with(parts=list(self._parts)) if _native.is_tracing() else self
 
-    def _with(self, parts: list | None = None, rows: _native.Tensor | None = None) -> TensorArray:
+    def _with(
+        self, parts: list | None = None, rows: _native.Tensor | None = None, whole: _native.Tensor | None = None
+    ) -> TensorArray:
         made = TensorArray(self._dtype, 0, self._dynamic, infer_shape=self._one_shape, element_shape=self._shape)
-        made._parts, made._rows = parts, rows
+        made._parts, made._rows, made._whole = parts, rows, whole
         return made
 
     # As one tensor.
@@ -156,8 +161,8 @@ class TensorArray:
 
     def as_rows(self, element_shape: TensorShape) -> _native.Tensor:
         """All elements as one tensor; elements that were not written are 0."""
-        if self._parts is None:
-            return self._rows
+        if self._parts is None or self._whole is not None:
+            return self._rows if self._parts is None else self._whole
         if not any(part is not None for part in self._parts):
             return raw.zeros([len(self), *element_shape], self._dtype)
         return raw.stack([raw.zeros(element_shape, self._dtype) if part is None else part for part in self._parts])
@@ -169,8 +174,8 @@ class TensorArray:
         return made
 
     def _stacked(self, name: str) -> _native.Tensor:
-        if self._parts is None:
-            return self._rows
+        if self._parts is None or self._whole is not None:
+            return self._rows if self._parts is None else self._whole
         if not self._parts:
             return raw.zeros([0, *(self._shape if self._shape is not None and self.knows_shape() else ())], self._dtype)
         return raw.stack([self._part(name, number) for number in range(len(self._parts))])
@@ -191,7 +196,10 @@ class TensorArray:
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """Returns an array whose elements are the rows of a tensor."""
-        return self._filled("unstack", _rows(self._element(value)))
+        whole = self._element(value)
+        made = self._filled("unstack", _rows(whole))
+        made._whole = whole
+        return made
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Returns an array whose elements are parts of a tensor of these lengths."""
@@ -218,11 +226,11 @@ class TensorArray:
 
     def identity(self) -> TensorArray:
         """A copy of the array."""
-        return self._with(None if self._parts is None else list(self._parts), self._rows)
+        return self._with(None if self._parts is None else list(self._parts), self._rows, self._whole)
 
     def close(self, name: str | None = None) -> None:
         """Drops the elements."""
-        self._parts, self._rows = [], None
+        self._parts, self._rows, self._whole = [], None, None
 
 
 def _rows(tensor: _native.Tensor) -> tuple:

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
 use taut_core::record::{RecordSlot, Recorder, is_active, linked};
 use taut_core::{
-    Error, ErrorKind, Gradient, Gradients, IndexedSlices, Op, Result, SavedValue, Set, Spec, Tensor, VjpCall,
+    Error, ErrorKind, Gradient, IndexedSlices, Op, Result, SavedValue, Set, Spec, Tensor, VjpCall,
     with_source_location,
 };
 
@@ -19,21 +19,46 @@ enum Sum {
     Sparse(Vec<IndexedSlices>),
     /// Gradients of disjoint parts.
     Parts(Parts),
+    /// A dense gradient, and gradients of disjoint parts that are still to be added to it: all at once.
+    DenseAndParts(Tensor, Parts),
 }
 
 impl Sum {
-    fn plus(self, part: Sum, entry: &TapeEntry) -> Result<Sum> {
+    fn plus(self, part: Sum) -> Result<Sum> {
         Ok(match (self, part) {
+            (Sum::Dense(a), Sum::Dense(b)) => Sum::Dense(add(a, b)?),
             (Sum::Sparse(mut sum), Sum::Sparse(part)) => {
                 sum.extend(part);
                 Sum::Sparse(sum)
             }
             (Sum::Parts(mut sum), Sum::Parts(part)) => match sum.join(part) {
                 None => Sum::Parts(sum),
-                Some(part) => Sum::Dense(add(sum.dense()?, part.dense()?)?),
+                Some(part) => Sum::DenseAndParts(sum.dense()?, part),
             },
-            (sum, part) => Sum::Dense(add(sum.dense(entry)?, part.dense(entry)?)?),
+            (Sum::Dense(sum), Sum::Parts(parts)) | (Sum::Parts(parts), Sum::Dense(sum)) => {
+                Sum::DenseAndParts(sum, parts)
+            }
+            (Sum::DenseAndParts(sum, mut parts), Sum::Parts(part)) => match parts.join(part) {
+                None => Sum::DenseAndParts(sum, parts),
+                Some(part) => Sum::DenseAndParts(parts.add_to(sum)?, part),
+            },
+            (Sum::Sparse(rows), part) | (part, Sum::Sparse(rows)) => part.plus_rows(rows)?,
+            (Sum::DenseAndParts(sum, parts), Sum::Dense(part)) => {
+                Sum::DenseAndParts(add(sum, part)?, parts)
+            }
+            (sum, Sum::DenseAndParts(part, parts)) => sum.plus(Sum::Dense(part))?.plus(Sum::Parts(parts))?,
         })
+    }
+
+    /// Adds rows to the dense part, in place if that is possible: nothing of the whole size is made for them.
+    fn plus_rows(self, rows: Vec<IndexedSlices>) -> Result<Sum> {
+        let add_all = |sum: Tensor| rows.iter().try_fold(sum, |sum, rows| rows.add_to(sum));
+        match self {
+            Sum::Dense(sum) => Ok(Sum::Dense(add_all(sum)?)),
+            Sum::Parts(parts) => Ok(Sum::Dense(add_all(parts.dense()?)?)),
+            Sum::DenseAndParts(sum, parts) => Ok(Sum::DenseAndParts(add_all(sum)?, parts)),
+            Sum::Sparse(sum) => Ok(Sum::Sparse(sum.into_iter().chain(rows).collect())),
+        }
     }
 
     fn done(self) -> Result<Gradient> {
@@ -41,6 +66,7 @@ impl Sum {
             Sum::Dense(tensor) => Ok(Gradient::Dense(tensor)),
             Sum::Sparse(parts) => Ok(Gradient::Sparse(IndexedSlices::join(parts)?)),
             Sum::Parts(parts) => Ok(Gradient::Dense(parts.dense()?)),
+            Sum::DenseAndParts(sum, parts) => Ok(Gradient::Dense(parts.add_to(sum)?)),
         }
     }
 
@@ -70,8 +96,7 @@ fn to_dense(slices: &IndexedSlices, entry: &TapeEntry) -> Result<Tensor> {
         let (rows, shape) = (slices.indices.len(), &slices.dense_shape);
         let _ = writeln!(
             std::io::stderr(),
-            "taut: {}: a sparse gradient ({rows} rows of {shape}) becomes dense here, because {op} has no sparse rule \
-             or adds a dense gradient to it",
+            "taut: {}: a sparse gradient ({rows} rows of {shape}) becomes dense here, because {op} has no sparse rule",
             entry.at
         );
     }
@@ -114,6 +139,55 @@ pub(crate) fn reached(entries: &[Option<Arc<TapeEntry>>], targets: &[Option<Reco
     reached
 }
 
+/// Per output of each entry, the gradient that is being accumulated.
+type Sums = Vec<SmallVec<[Option<Sum>; 1]>>;
+
+/// Adds a part to the gradient of an output.
+fn put(sums: &mut Sums, slot: RecordSlot, part: Sum) -> Result<()> {
+    let (outputs, output) = (&mut sums[slot.entry as usize], slot.output as usize);
+    if outputs.len() <= output {
+        outputs.resize_with(output + 1, || None);
+    }
+    outputs[output] = Some(match outputs[output].take() {
+        None => part,
+        Some(sum) => sum.plus(part)?,
+    });
+    Ok(())
+}
+
+/// Takes the dense gradients of a call's wanted inputs, for its rule to add to. Of a value that is an input twice, the last one
+/// gets it.
+fn offer_sums(sums: &mut Sums, entry: &TapeEntry, wanted: Set) -> SmallVec<[Option<Tensor>; 1]> {
+    let mut offered = SmallVec::from_elem(None, entry.sources.len());
+    for (position, source) in entry.sources.iter().enumerate().rev().filter(|(i, _)| wanted.has(*i)) {
+        let Some(slot) = source else { continue };
+        if let Some(sum) = sums[slot.entry as usize].get_mut(slot.output as usize) {
+            offered[position] = match sum.take() {
+                Some(Sum::Dense(tensor)) => Some(tensor),
+                other => {
+                    *sum = other;
+                    None
+                }
+            };
+        }
+    }
+    offered
+}
+
+/// Puts back the gradients that a rule did not add to.
+fn return_sums(
+    sums: &mut Sums,
+    entry: &TapeEntry,
+    unused: SmallVec<[Option<Tensor>; 1]>,
+) -> Result<()> {
+    for (source, sum) in entry.sources.iter().zip(unused) {
+        if let (Some(slot), Some(sum)) = (source, sum) {
+            put(sums, *slot, Sum::Dense(sum))?;
+        }
+    }
+    Ok(())
+}
+
 /// Propagates gradients from `seeds` to `sources`. An entry without another owner is dropped as soon as its rule has run.
 pub(crate) fn backward(
     record: &Arc<Record>,
@@ -122,24 +196,13 @@ pub(crate) fn backward(
     sources: &[Option<RecordSlot>],
 ) -> Result<Vec<Option<Gradient>>> {
     let depends = dependent(&entries, sources);
-    let mut sums: Vec<SmallVec<[Option<Sum>; 1]>> = Vec::new();
+    let mut sums: Sums = Vec::new();
     sums.resize_with(entries.len(), SmallVec::new);
-    let put = |sums: &mut Vec<SmallVec<[Option<Sum>; 1]>>, slot: RecordSlot, part: Sum, entry: &TapeEntry| {
-        let (outputs, output) = (&mut sums[slot.entry as usize], slot.output as usize);
-        if outputs.len() <= output {
-            outputs.resize_with(output + 1, || None);
-        }
-        outputs[output] = Some(match outputs[output].take() {
-            None => part,
-            Some(sum) => sum.plus(part, entry)?,
-        });
-        Ok::<(), Error>(())
-    };
     for (slot, seed) in seeds {
-        if let Some(Some(entry)) = entries.get(slot.entry as usize)
+        if let Some(Some(_)) = entries.get(slot.entry as usize)
             && depends[slot.entry as usize]
         {
-            put(&mut sums, slot, Sum::Dense(seed), entry)?;
+            put(&mut sums, slot, Sum::Dense(seed))?;
         }
     }
 
@@ -180,17 +243,29 @@ pub(crate) fn backward(
             // A rule may consume outputs that only this pass owns.
             let own = Arc::get_mut(&mut entry).map(|entry| std::mem::take(&mut entry.outputs));
             let mut outputs = relinked.or(own).unwrap_or_else(|| entry.outputs.clone());
+            let Some(rule) = op.gradient() else { return Ok(SmallVec::new()) };
+            let offered =
+                if rule.adds_to_sums() { offer_sums(&mut sums, &entry, wanted) } else { SmallVec::new() };
             let mut call = VjpCall {
                 inputs: &entry.inputs,
                 outputs: &mut outputs,
                 residual: entry.residual.as_ref(),
                 wanted,
                 gradients: dense,
+                sums: offered,
             };
-            let found = op.gradient().map_or_else(|| Ok(Gradients::new()), |rule| rule.vjp(&mut call))?;
+            let is_offered: SmallVec<[bool; 8]> = call.sums.iter().map(Option::is_some).collect();
+            let found = rule.vjp(&mut call)?;
+            let unused = std::mem::take(&mut call.sums);
+            let is_lost = |i: usize| is_offered[i] && unused[i].is_none() && !matches!(found.get(i), Some(Some(_)));
+            if (0..unused.len()).any(is_lost) {
+                let message = "a gradient rule that takes the sum of an input's gradients must return it";
+                return Err(Error::new(ErrorKind::Graph, message));
+            }
             for (gradient, input) in found.iter().zip(&entry.inputs) {
                 gradient.iter().try_for_each(|gradient| check(gradient, &input.spec, &entry))?;
             }
+            return_sums(&mut sums, &entry, unused)?;
             Ok::<SmallVec<[Option<Sum>; 2]>, Error>(
                 found.into_iter().map(|gradient| gradient.map(Sum::from)).collect(),
             )
@@ -198,7 +273,7 @@ pub(crate) fn backward(
         let sources = entry.sources.iter().enumerate();
         for ((position, source), part) in sources.zip(parts) {
             let (Some(slot), Some(part)) = (source.filter(|_| wanted.has(position)), part) else { continue };
-            with_source_location(Some(op.name()), entry.at, || put(&mut sums, slot, part, &entry))?;
+            with_source_location(Some(op.name()), entry.at, || put(&mut sums, slot, part))?;
         }
     }
     Ok(found)

@@ -145,6 +145,7 @@ impl Differentiable for RuleOfOutput {
             residual: None,
             wanted: Set::ALL,
             gradients,
+            sums: SmallVec::new(),
         };
         Ok(std::iter::once(None).chain(rule.vjp(&mut inner)?).collect())
     }

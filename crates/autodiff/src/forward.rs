@@ -85,6 +85,7 @@ impl Recorder for Tangents {
                 residual: call.residual,
                 wanted: call.wanted,
                 gradients: seeds.clone(),
+                sums: SmallVec::new(),
             };
             let Some(rule) = call.op.gradient() else { return Ok(SmallVec::new()) };
             let gradients = rule.vjp(&mut backward)?;

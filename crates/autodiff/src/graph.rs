@@ -118,6 +118,7 @@ fn differentiate(
                 residual: None,
                 wanted,
                 gradients: SmallVec::new(),
+                sums: SmallVec::new(),
             };
             without_recording(|| rule.residual(&call))?
         } else {

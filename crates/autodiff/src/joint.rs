@@ -34,10 +34,22 @@ pub enum SavedFrom {
     Output(usize),
 }
 
+/// Which gradients of a graph a [`JointGraph`] computes.
+pub struct JointRequest<'a> {
+    /// Per input, whether its gradient is wanted.
+    pub wanted: &'a [bool],
+    /// The outputs whose gradients are given.
+    pub differentiated: &'a [usize],
+    /// Wanted inputs whose gradient is added to a sum that is given, in place where that is possible.
+    pub summed: &'a [usize],
+    /// Whether sparse gradients are converted to dense ones.
+    pub dense: bool,
+}
+
 /// A graph, followed by the nodes of its gradient.
 ///
-/// Inputs: the graph's, then the gradient of each differentiated output. Outputs: the graph's, then those that
-/// [`InputGradient`]s refer to.
+/// Inputs: the graph's, then the gradient of each differentiated output, then the sum of each summed input. Outputs: the graph's,
+/// then those that [`InputGradient`]s refer to.
 #[derive(Clone, Debug)]
 pub struct JointGraph {
     /// Both passes.
@@ -57,20 +69,22 @@ pub struct JointGraph {
 pub struct SplitGraph {
     /// The original, with the saved values as further outputs.
     pub forward: Graph,
-    /// The backward pass. Inputs: the saved values, in the order of `saved`, then the gradients of the differentiated outputs.
+    /// The backward pass. Inputs: the saved values, in the order of `saved`, then the gradients of the differentiated outputs and the
+    /// sums of the summed inputs.
     pub backward: Graph,
     /// The saved values.
     pub saved: Vec<SavedFrom>,
 }
 
 impl JointGraph {
-    /// The gradient of a graph with respect to the `wanted` inputs, from the gradients of the outputs at these positions. If
-    /// `dense`, sparse gradients are converted.
-    pub fn new(graph: &Graph, wanted: &[bool], differentiated: &[usize], dense: bool) -> Result<JointGraph> {
+    /// A graph and its gradient.
+    pub fn new(graph: &Graph, request: &JointRequest<'_>) -> Result<JointGraph> {
+        let &JointRequest { wanted, differentiated, summed, dense } = request;
         let specs = |ids: &[ValueId]| ids.iter().map(|&id| graph.spec(id).clone()).collect::<Vec<Spec>>();
         let (count, results) = (graph.inputs.len(), specs(&graph.outputs));
         let mut inputs = specs(&graph.inputs);
         inputs.extend(differentiated.iter().map(|&output| results[output].clone()));
+        inputs.extend(summed.iter().map(|&input| graph.spec(graph.inputs[input]).clone()));
 
         let (mut boundary, mut input_gradients) = (0, Vec::new());
         let traced = record::without_recording(|| {
@@ -86,8 +100,13 @@ impl JointGraph {
                 tape.watch(&sources);
                 let mut outputs = graph.run(inputs)?;
                 boundary = num_traced_calls().unwrap_or(0);
-                let mut found = vjp(&tape, &outputs, differentiated, gradients, sources)?.into_iter();
                 let original = outputs.len();
+                // An input is a target, too: its gradient starts with the sum.
+                let mut targets = outputs.clone();
+                targets.extend(summed.iter().map(|&input| inputs[input].clone()));
+                let given: Vec<usize> = differentiated.iter().copied().chain(original..targets.len()).collect();
+                let mut found = vjp(&tape, &targets, &given, gradients, sources)?.into_iter();
+                drop(targets);
                 for i in 0..count {
                     let wanted = wanted.get(i) == Some(&true);
                     let gradient = if wanted { found.next().flatten() } else { None };

@@ -1,7 +1,11 @@
 //! Gradients of disjoint parts of one tensor, joined by one concatenation.
 
+use taut_core::ops::binary::add;
 use taut_core::ops::shape::{PadMode, broadcast_to, concat, pad, reshape};
-use taut_core::{Placement, Result, Shape, Tensor};
+use taut_core::{IndexedSlices, Placement, Result, Shape, Tensor};
+
+/// Rows that are less than one in so many are added to a gradient row by row, others after they are joined.
+const FEW_ROWS: usize = 4;
 
 /// Gradients of ranges of one axis of a tensor. It is zero elsewhere.
 pub(crate) struct Parts {
@@ -39,6 +43,19 @@ impl Parts {
             self.list.insert(at, part);
         }
         None
+    }
+
+    /// The sum with another gradient of the tensor.
+    pub(crate) fn add_to(self, sum: Tensor) -> Result<Tensor> {
+        let rows: usize = self.list.iter().map(|(_, part)| part.shape()[self.axis]).sum();
+        if self.axis > 0 || rows.saturating_mul(FEW_ROWS) > self.shape[0] {
+            return add(sum, self.dense()?);
+        }
+        self.list.into_iter().try_fold(sum, |sum, (start, values)| {
+            let indices: Vec<i64> = (start..start + values.shape()[0]).map(|row| row as i64).collect();
+            let indices = Tensor::from_slice(&indices, [indices.len()])?;
+            IndexedSlices { values, indices, dense_shape: self.shape.clone() }.add_to(sum)
+        })
     }
 
     /// The gradient of the whole tensor.

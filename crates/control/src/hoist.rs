@@ -2,14 +2,14 @@
 
 use crate::dependence::inputs_read;
 use taut_core::graph::{Origin, ValueId};
-use taut_core::{Graph, Result, Tensor};
+use taut_core::{Effects, Graph, Result, Tensor};
 
 /// Moves calls that depend on captures alone out of a body: they are applied now (or traced into the surrounding graph), and
 /// their results are captures of the body that is returned. The captures are the body's last inputs; those that it does not
 /// read any more are dropped.
 ///
-/// Only arithmetic is moved. It cannot fail, so that a loop of zero steps does not fail either. Views stay, since
-/// they are free inside the loop.
+/// Only calls that cannot fail are moved, so that a loop of zero steps does not fail either. Views stay, since they are free inside
+/// the loop.
 pub(crate) fn hoist_invariants(body: Graph, captures: Vec<Tensor>) -> Result<(Graph, Vec<Tensor>)> {
     // A body with checks keeps all of its nodes: cutting the graph would drop a check whose result is unused.
     if body.effects().is_check() {
@@ -26,7 +26,7 @@ pub(crate) fn hoist_invariants(body: Graph, captures: Vec<Tensor>) -> Result<(Gr
     drop_unread_captures(smaller, varying, captures)
 }
 
-/// Per node, whether it is arithmetic on captures and constants alone.
+/// Per node, whether it is a call without effects on captures and constants alone, and no view.
 fn hoisted_nodes(body: &Graph, varying: usize) -> Vec<bool> {
     let mut invariant: Vec<bool> =
         body.values.iter().map(|v| matches!(v.origin, Origin::Constant(_))).collect();
@@ -41,11 +41,12 @@ fn hoisted_nodes(body: &Graph, varying: usize) -> Vec<bool> {
             && node.inputs.iter().any(|id| from_capture[id.index()])
             && !node.op.effects().is_check();
         let kernel = node.op.kernel();
-        if is_invariant && (kernel.is_arithmetic() || kernel.is_view()) {
+        let is_pure = kernel.is_arithmetic() || node.op.effects() == Effects::NONE;
+        if is_invariant && is_pure {
             for id in &node.outputs {
                 (invariant[id.index()], from_capture[id.index()]) = (true, true);
             }
-            hoisted[i] = kernel.is_arithmetic();
+            hoisted[i] = !kernel.is_view();
         }
     }
     hoisted

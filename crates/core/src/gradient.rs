@@ -88,6 +88,11 @@ pub trait Differentiable: fmt::Debug + Send + Sync {
     fn placement(&self, _input: &Shape) -> Option<Placement> {
         None
     }
+
+    /// Whether [`vjp`](Differentiable::vjp) can add to gradients that are there already: [`VjpCall::take_sum`].
+    fn adds_to_sums(&self) -> bool {
+        false
+    }
 }
 
 /// A part of a tensor: a range of one axis, and all of the others. See [`Differentiable::placement`].
@@ -183,6 +188,8 @@ pub struct VjpCall<'a> {
     pub wanted: Set,
     /// The gradients of the outputs; `None` where there is none.
     pub gradients: SmallVec<[Option<Tensor>; 1]>,
+    /// See [`VjpCall::take_sum`]; may have fewer elements than there are inputs.
+    pub sums: SmallVec<[Option<Tensor>; 1]>,
 }
 
 impl VjpCall<'_> {
@@ -235,6 +242,14 @@ impl VjpCall<'_> {
     /// Takes the gradient of an output, if there is one. An op that receives it by value can reuse its memory.
     pub fn take_gradient(&mut self, output: usize) -> Option<Tensor> {
         self.gradients.get_mut(output)?.take()
+    }
+
+    /// Takes the gradient that other calls gave an input so far. A rule that takes it returns its sum with the gradient of this
+    /// call. So a rule that reads a part of its input adds to that part, in place, and makes no tensor of the input's size. It is
+    /// `None` if there is no such gradient, and for a rule that does not say that it
+    /// [adds to sums](Differentiable::adds_to_sums).
+    pub fn take_sum(&mut self, input: usize) -> Option<Tensor> {
+        self.sums.get_mut(input)?.take()
     }
 }
 

@@ -434,6 +434,7 @@ fn residual(
         residual: None,
         wanted,
         gradients: SmallVec::new(),
+        sums: SmallVec::new(),
     };
     without_recording(|| with_source_location(None, at, || rule.residual(&call)))
 }

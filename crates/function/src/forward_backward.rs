@@ -3,7 +3,7 @@
 use crate::budget::{Passes, PlannedPasses};
 use crate::options::FunctionOptions;
 use std::sync::{Arc, OnceLock};
-use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom};
+use taut_autodiff::joint::{InputGradient, JointGraph, JointRequest, SavedFrom};
 use taut_core::{Gradient, Gradients, Graph, IndexedSlices, Result, Spec, Tensor};
 use taut_exec::{Executable, ExecutableOptions};
 use taut_plan::{PlanRequest, Program};
@@ -44,7 +44,9 @@ impl ForwardBackward {
     ) -> Result<ForwardBackward> {
         let specs: Vec<Spec> = whole.outputs.iter().map(|&id| whole.spec(id).clone()).collect();
         let active_results: Vec<usize> = (0..results).filter(|&i| specs[i].dtype.is_float()).collect();
-        let joint = JointGraph::new(whole, wanted, &active_results, false)?;
+        let request =
+            JointRequest { wanted, differentiated: &active_results, summed: &[], dense: false };
+        let joint = JointGraph::new(whole, &request)?;
         let passes = Passes { joint: &joint, results, options, forward_request };
         let plain = passes.plan(joint.split(results)?)?;
         let PlannedPasses { forward, backward, consuming, request, residuals } = match options.budget {

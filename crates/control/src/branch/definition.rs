@@ -23,6 +23,8 @@ pub(crate) struct BranchOp {
     pub(super) gradient: Option<Arc<BranchGradient>>,
     /// How the graphs are compiled, unless the compiler has been through them.
     pub(super) options: CompileOptions,
+    /// The first outputs are the new values of as many of the last captures, which they may overwrite: per such output, its input.
+    pub(super) aliases: Vec<[usize; 1]>,
 }
 
 /// The gradient of a branch op.
@@ -42,10 +44,17 @@ pub(super) struct BranchGradient {
 
 /// The gradient of one branch.
 pub(super) struct BackwardBranch {
+    /// The branch, without residuals.
+    pub(super) branch: Arc<Body>,
+    /// The results of the branch that have a gradient.
+    pub(super) differentiated: Vec<usize>,
     /// From the residuals and the gradients of the active outputs that the branch has.
     pub(super) backward: Graph,
     /// Per capture, which output of `backward` is its gradient.
     pub(super) input_gradients: Vec<InputGradient>,
+    /// What the forward pass of the branch alone saves.
+    pub(super) saved: Vec<SavedFrom>,
+    /// The same, as inputs and outputs of the op.
     pub(super) residuals: Vec<SavedFrom>,
     /// The active outputs that the branch has.
     pub(super) active_outputs: Vec<usize>,
@@ -58,7 +67,22 @@ impl BranchOp {
         let outputs: Vec<Spec> = branches.first().map_or(Vec::new(), specs);
         let positions = vec![(0..outputs.len()).collect(); branches.len()];
         let branches = branches.into_iter().map(|graph| Arc::new(Body::without_updates(graph))).collect();
-        BranchOp { name, branches, positions, outputs, gradient: None, options }
+        BranchOp { name, branches, positions, outputs, gradient: None, options, aliases: Vec::new() }
+    }
+
+    /// The same op, whose first `updated` outputs may overwrite as many of the last captures.
+    pub(super) fn with_updates(mut self, updated: usize) -> BranchOp {
+        let first = self.captures() - updated;
+        self.aliases = (first..self.captures()).map(|i| [BranchOp::capture_input(i)]).collect();
+        for branch in &mut self.branches {
+            *branch = Arc::new(branch_body(branch.graph().clone(), updated));
+        }
+        self
+    }
+
+    /// How many of the last captures are updated by the first outputs.
+    pub(super) fn updated(&self) -> usize {
+        self.aliases.len()
     }
 
     /// Whether some outputs are computed by some branches only: residuals.
@@ -92,6 +116,14 @@ impl BranchOp {
             }
         }
     }
+}
+
+/// The body of a branch whose first outputs are the new values of its last inputs.
+pub(super) fn branch_body(graph: Graph, updated: usize) -> Body {
+    let first = graph.inputs.len() - updated;
+    let update = |output: usize| (output < updated).then_some(first + output);
+    let updates = (0..graph.outputs.len()).map(update).collect();
+    Body::new(graph, updates)
 }
 
 impl fmt::Debug for BranchOp {

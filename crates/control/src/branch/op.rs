@@ -4,6 +4,7 @@ use super::definition::BranchOp;
 use super::gradient;
 use super::prune::prune_branch;
 use super::vmap::vmap_branch;
+use crate::body::Body;
 use crate::runner::BodyRunner;
 use crate::scratch::input_bytes;
 use smallvec::SmallVec;
@@ -54,20 +55,34 @@ impl Op for BranchOp {
         let mut scratch = scratch;
         let mut outputs: SmallVec<[Option<&mut [u8]>; 8]> =
             outputs.iter_mut().map(|output| Some(output.bytes())).collect();
-        let captures = inputs[1..].iter().map(input_bytes);
+        let (captures, updated) = inputs[1..].split_at(self.captures() - self.updated());
         if is_checking_numerics() {
             // Outputs that this branch does not write must not be taken for NaN.
             for (_, output) in outputs.iter_mut().enumerate().filter(|(i, _)| !positions.contains(i)) {
                 output.iter_mut().for_each(|bytes| bytes.fill(0));
             }
         }
-        let results: SmallVec<[&mut [u8]; 8]> =
+        let mut results: SmallVec<[&mut [u8]; 8]> =
             positions.iter().map(|&position| outputs[position].take().unwrap_or_default()).collect();
-        BodyRunner::new(branch, &mut scratch)?.run(captures, &mut [], [], results, scratch)
+        for (state, initial) in results.iter_mut().zip(updated) {
+            if let Arg::View(_) = initial {
+                state.copy_from_slice(input_bytes(initial));
+            }
+        }
+        let others = results.drain(updated.len()..).collect::<SmallVec<[&mut [u8]; 8]>>();
+        let mut runner = BodyRunner::new(branch, &mut scratch)?;
+        runner.run(captures.iter().map(input_bytes), &mut results, [], others, scratch)?;
+        runner.finish(&mut results);
+        Ok(())
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        self.branches.iter().map(|branch| branch.arena_bytes()).max().unwrap_or(0)
+        let bytes = |branch: &Arc<Body>| branch.second_buffer_bytes() + branch.arena_bytes();
+        self.branches.iter().map(bytes).max().unwrap_or(0)
+    }
+
+    fn aliases(&self, output: usize) -> &[usize] {
+        self.aliases.get(output).map_or(&[], |input| input)
     }
 
     fn subgraphs(&self) -> Option<&dyn Subgraphs> {
@@ -82,12 +97,13 @@ impl Op for BranchOp {
         vmap_branch(self, call)
     }
 
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+    /// That of the most expensive branch, and the outputs that are no updates.
+    fn cost(&self, _inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let costs = || self.branches.iter().map(|branch| branch.cost());
         let bytes = costs().map(|cost| cost.bytes).max().unwrap_or(0);
         Cost {
             flops: costs().map(|cost| cost.flops).max().unwrap_or(0),
-            bytes: bytes.max(Cost::traffic(inputs, outputs)),
+            bytes: bytes.max(Cost::traffic(&[], &outputs[self.updated()..])),
         }
     }
 }
@@ -137,5 +153,9 @@ impl Differentiable for BranchOp {
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         gradient::vjp(self, call)
+    }
+
+    fn adds_to_sums(&self) -> bool {
+        true
     }
 }

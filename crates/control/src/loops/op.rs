@@ -112,7 +112,8 @@ impl Op for LoopOp {
         let one = self.body.cost();
         // Of an unlimited number of steps, the cost of one.
         let steps = if self.steps.limit() == usize::MAX { 1 } else { self.steps.limit() as u64 };
-        let traffic = Cost::traffic(inputs, outputs);
+        // Captures are read by the calls of the body.
+        let traffic = Cost::traffic(&inputs[..self.signature().inputs.captures.positions().start], outputs);
         let bytes = one.bytes.saturating_mul(steps).max(traffic);
         Cost { flops: one.flops.saturating_mul(steps), bytes }
     }
@@ -184,5 +185,9 @@ impl Differentiable for LoopOp {
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         gradient::vjp(self, call)
+    }
+
+    fn adds_to_sums(&self) -> bool {
+        true
     }
 }

@@ -46,7 +46,8 @@ pub(crate) enum Residual {
 #[derive(Debug)]
 pub(crate) struct StepGradient {
     pub(crate) active: ActiveValues,
-    /// From the residuals, then the gradients of the active states and stacks.
+    /// From the residuals, then the gradients of the active states and stacks, then the sums for the active captures, which it
+    /// adds to.
     pub(crate) backward: Graph,
     /// Per input of the body, which output of `backward` is its gradient.
     pub(crate) input_gradients: Vec<InputGradient>,

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
-use crate::op::{Op, Spec, Specs, VmapCall};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::index::take_along_axis;
-use crate::ops::indices::check_integers;
+use crate::ops::indices::{check_integers, update_cost};
 use crate::ops::unary::neg;
 use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{Outputs, Tensor, apply};
@@ -50,6 +50,10 @@ impl Op for AddAlongAxis {
 
     fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
+    }
+
+    fn cost(&self, inputs: &[&Spec], _outputs: &[Spec]) -> Cost {
+        update_cost(inputs[1], inputs[2])
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {

@@ -1,11 +1,11 @@
 //! Checks and gradients shared by the indexing ops.
 
 use crate::error::{Error, Result};
-use crate::op::Spec;
+use crate::op::{Cost, Spec};
 use crate::ops::along_axis::add_along_axis;
 use crate::ops::binary::{add, mul};
 use crate::ops::creation::{range, zeros};
-use crate::ops::index::unsorted_segment_sum;
+use crate::ops::index::{tensor_scatter_add, unsorted_segment_sum};
 use crate::ops::shape::{broadcast_to, concat, reshape_to};
 use crate::ops::unary::cast;
 use crate::shape::Shape;
@@ -113,18 +113,58 @@ pub(super) fn sum_slices(
     (batch, axis, dim): (usize, usize, usize),
     shape: &Shape,
 ) -> Result<Tensor> {
+    let (ids, inner) = slice_ids(indices, (batch, axis), shape)?;
+    let lead = shape[..axis].iter().product::<usize>();
+    let slices: Shape = ids.shape().iter().copied().chain([inner]).collect();
+    reshape_to(unsorted_segment_sum(reshape_to(g, &slices)?, ids, lead * dim)?, shape)
+}
+
+/// As [`sum_slices`], added to `sum`: in place, if it is donated.
+#[track_caller]
+pub(super) fn add_slices(
+    sum: Tensor,
+    g: Tensor,
+    indices: &Tensor,
+    (batch, axis): (usize, usize),
+) -> Result<Tensor> {
+    let shape = sum.shape().clone();
+    let (ids, inner) = slice_ids(indices, (batch, axis), &shape)?;
+    let lead = shape[..=axis].iter().product::<usize>();
+    let count = ids.len();
+    let (ids, g) = (reshape_to(ids, &[count, 1].into())?, reshape_to(g, &[count, inner].into())?);
+    reshape_to(tensor_scatter_add(reshape_to(sum, &[lead, inner].into())?, ids, g)?, &shape)
+}
+
+/// For the slices that `gather` takes from a tensor of this shape: a flat id per slice, over all axes up to the gathered one, and the
+/// number of elements of a slice.
+#[track_caller]
+fn slice_ids(indices: &Tensor, (batch, axis): (usize, usize), shape: &Shape) -> Result<(Tensor, usize)> {
     let size = |dims: &[usize]| dims.iter().product::<usize>();
-    let (outer, middle, inner) = (size(&shape[..batch]), size(&shape[batch..axis]), size(&shape[axis + 1..]));
+    let (outer, middle) = (size(&shape[..batch]), size(&shape[batch..axis]));
     let count = size(&indices.shape()[batch..]);
-    // A flat id per slice, over all axes up to the gathered one.
     let ids = reshape_to(cast(indices, DType::I64)?, &[outer, 1, count].into())?;
     let ids = match outer * middle {
         1 => ids,
-        lead => add(ids, reshape_to(steps(lead, dim)?, &[outer, middle, 1].into())?)?,
+        lead => add(ids, reshape_to(steps(lead, shape[axis])?, &[outer, middle, 1].into())?)?,
     };
-    let g = reshape_to(g, &[outer, middle, count, inner].into())?;
-    let ids = reshape_to(ids, &[outer, middle, count].into())?;
-    reshape_to(unsorted_segment_sum(g, ids, outer * middle * dim)?, shape)
+    Ok((reshape_to(ids, &[outer, middle, count].into())?, size(&shape[axis + 1..])))
+}
+
+/// A gradient that is there already, or zeros.
+#[track_caller]
+pub(super) fn sum_or_zeros(sum: Option<Tensor>, shape: &Shape, dtype: DType) -> Result<Tensor> {
+    sum.map_or_else(|| zeros(shape.clone(), dtype), Ok)
+}
+
+/// The work of reading elements by index: what is not read does not count.
+pub(super) fn read_cost(indices: &Spec, output: &Spec) -> Cost {
+    Cost { flops: 0, bytes: Cost::traffic(&[indices, output], std::slice::from_ref(output)) }
+}
+
+/// The work of combining updates with a tensor in place: what they do not touch does not count.
+pub(super) fn update_cost(indices: &Spec, updates: &Spec) -> Cost {
+    let bytes = Cost::traffic(&[indices, updates, updates], std::slice::from_ref(updates));
+    Cost { flops: updates.shape.len() as u64, bytes }
 }
 
 /// The gradient of `take_along_axis`: adds each element of `g` to the element at its index in zeros of `shape`.

@@ -57,8 +57,13 @@ impl IndexedSlices {
     /// The dense tensor: zeros, with the rows added at their indices.
     #[track_caller]
     pub fn to_dense(&self) -> Result<Tensor> {
-        let whole = zeros(self.dense_shape.clone(), self.values.dtype())?;
-        tensor_scatter_add(whole, expand_dims(&self.indices, -1)?, &self.values)
+        self.add_to(zeros(self.dense_shape.clone(), self.values.dtype())?)
+    }
+
+    /// The sum with a dense tensor: its rows are added in place, if the tensor is donated.
+    #[track_caller]
+    pub fn add_to(&self, sum: Tensor) -> Result<Tensor> {
+        tensor_scatter_add(sum, expand_dims(&self.indices, -1)?, &self.values)
     }
 
     /// The same gradient with unique, sorted indices; rows with equal indices are summed.
@@ -127,7 +132,10 @@ impl Gradient {
     pub fn plus(self, other: Gradient) -> Result<Gradient> {
         match (self, other) {
             (Gradient::Sparse(a), Gradient::Sparse(b)) => Ok(IndexedSlices::join(vec![a, b])?.into()),
-            (a, b) => Ok(add(a.dense()?, b.dense()?)?.into()),
+            (Gradient::Sparse(rows), Gradient::Dense(sum)) | (Gradient::Dense(sum), Gradient::Sparse(rows)) => {
+                Ok(rows.add_to(sum)?.into())
+            }
+            (Gradient::Dense(a), Gradient::Dense(b)) => Ok(add(a, b)?.into()),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::body::Body;
 use crate::dependence::depends_on_inputs;
 use crate::loops::definition::LoopOp;
 use crate::loops::step_gradient::{ActiveValues, Residual, StepGradient};
-use taut_autodiff::joint::JointGraph;
+use taut_autodiff::joint::{JointGraph, JointRequest};
 use taut_core::graph::ValueId;
 use taut_core::{Graph, Result, Set};
 
@@ -50,7 +50,14 @@ impl StepDerivative {
         };
         let states = active.states.iter().map(|&k| signature.body_outputs.states.at(k));
         let stacks = active.stacks.iter().map(|&k| signature.body_outputs.stacks.at(k));
-        let joint = JointGraph::new(graph, &inputs, &states.chain(stacks).collect::<Vec<_>>(), true)?;
+        let summed = active.captures.iter().map(|&i| signature.body_inputs.captures.at(i));
+        let request = JointRequest {
+            wanted: &inputs,
+            differentiated: &states.chain(stacks).collect::<Vec<_>>(),
+            summed: &summed.collect::<Vec<_>>(),
+            dense: true,
+        };
+        let joint = JointGraph::new(graph, &request)?;
         Ok(StepDerivative { active, joint })
     }
 

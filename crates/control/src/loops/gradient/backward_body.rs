@@ -4,12 +4,12 @@ use crate::loops::definition::LoopOp;
 use crate::loops::step_gradient::StepGradient;
 use crate::vjp::or_zeros;
 use taut_autodiff::joint::InputGradient;
-use taut_core::ops::binary::add;
 use taut_core::{Graph, Result, Spec, Tensor, record, trace};
 
 /// What a backward step computes with.
 pub(super) struct BackwardStep {
-    /// The inputs of [`StepGradient::backward`]: residuals, gradients of the active states, gradients of the active stacks.
+    /// The inputs of [`StepGradient::backward`] up to the sums: residuals, gradients of the active states, gradients of the active
+    /// stacks.
     pub(super) inputs: Vec<Tensor>,
     /// The gradients of the active captures, summed over the steps so far.
     pub(super) capture_sums: Vec<Tensor>,
@@ -27,7 +27,8 @@ pub(super) fn trace_backward_body(
     let active = &gradient.active;
     let traced = record::without_recording(|| {
         trace(specs, |arguments| {
-            let BackwardStep { inputs, capture_sums } = arrange(arguments)?;
+            let BackwardStep { mut inputs, capture_sums } = arrange(arguments)?;
+            inputs.extend_from_slice(&capture_sums);
             let found = gradient.backward.run(&inputs)?;
             let gradient_of = |input: usize| match gradient.input_gradients[input] {
                 InputGradient::Dense(output) => Some(found[output].clone()),
@@ -38,10 +39,7 @@ pub(super) fn trace_backward_body(
                 results.push(or_zeros(gradient_of(body.states.at(k)), op.state_spec(k))?);
             }
             for (&i, sum) in active.captures.iter().zip(capture_sums) {
-                results.push(match gradient_of(body.captures.at(i)) {
-                    None => sum,
-                    Some(term) => add(sum, term)?,
-                });
+                results.push(gradient_of(body.captures.at(i)).unwrap_or(sum));
             }
             for &i in &active.slices {
                 results.push(or_zeros(gradient_of(body.slices.at(i)), op.slice_spec(i))?);

@@ -5,7 +5,7 @@ use super::backward_body::{BackwardStep, trace_backward_body};
 use super::forward::{unbounded, with_residual_stacks};
 use crate::hoist::hoist_invariants;
 use crate::loops::definition::LoopOp;
-use crate::loops::signature::{BodyInput, StepCount};
+use crate::loops::signature::{BodyInput, LoopSignature, StepCount};
 use crate::loops::step_gradient::{Residual, StepGradient};
 use crate::specs::index_spec;
 use crate::vjp::or_zeros;
@@ -22,17 +22,23 @@ pub(super) struct OutputGradients {
     pub(super) states: Vec<Option<Tensor>>,
     /// The gradients of the stacks.
     pub(super) stacks: Vec<Option<Tensor>>,
-    /// The gradients of the active captures from later steps; empty for zeros.
-    pub(super) capture_sums: Vec<Tensor>,
+    /// Per capture, the gradient from later steps and calls; those that are missing are zero.
+    pub(super) capture_sums: Vec<Option<Tensor>>,
 }
 
 impl OutputGradients {
     /// The gradients of a call's outputs.
     pub(super) fn take(call: &mut VjpCall<'_>, op: &LoopOp, count: Option<Tensor>) -> OutputGradients {
-        let outputs = op.signature().outputs;
+        let LoopSignature { inputs, outputs, .. } = op.signature();
         let states = outputs.states.positions().map(|output| call.take_gradient(output)).collect();
         let stacks = (0..op.arity.stacks).map(|k| call.take_gradient(outputs.stack(k))).collect();
-        OutputGradients { count, states, stacks, capture_sums: Vec::new() }
+        let capture_sums = inputs.captures.positions().map(|input| call.take_sum(input)).collect();
+        OutputGradients { count, states, stacks, capture_sums }
+    }
+
+    /// The sum for a capture that the backward pass starts from.
+    pub(super) fn take_sum(&mut self, op: &LoopOp, capture: usize) -> Result<Tensor> {
+        or_zeros(self.capture_sums.get_mut(capture).and_then(Option::take), op.capture_spec(capture))
     }
 }
 
@@ -75,9 +81,9 @@ pub(super) fn apply_backward_loop(
         let value = or_zeros(given.states[k].take(), op.state_spec(k))?;
         states.push(arguments.push(value, op.state_spec(k)));
     }
-    let (mut sums, mut later_sums) = (Vec::new(), given.capture_sums.into_iter());
+    let mut sums = Vec::new();
     for &i in &active.captures {
-        let value = or_zeros(later_sums.next(), op.capture_spec(i))?;
+        let value = given.take_sum(op, i)?;
         sums.push(arguments.push(value, op.capture_spec(i)));
     }
     let carried = arguments.values.len();

@@ -188,17 +188,28 @@ impl Differentiable for SegmentedLoop {
             };
             let forward = ForwardValues { input: &input, stack: &stack };
             let mut found = apply_backward_loop(segment, gradient, &forward, given)?.into_vec();
+            let sums = found.split_off(gradient.active.states.len());
             given = OutputGradients {
-                capture_sums: found.split_off(gradient.active.states.len()),
+                capture_sums: vec![None; whole.arity.captures],
                 states: vec![None; whole.arity.states],
                 ..OutputGradients::default()
             };
+            for (&i, sum) in gradient.active.captures.iter().zip(sums) {
+                given.capture_sums[i] = Some(sum);
+            }
             for (&k, gradient) in gradient.active.states.iter().zip(found) {
                 given.states[k] = Some(gradient);
             }
         }
-        let OutputGradients { mut states, capture_sums, .. } = given;
-        let states: Vec<Tensor> = gradient.active.states.iter().filter_map(|&k| states[k].take()).collect();
-        Ok(input_gradients(whole, gradient, states.into_iter().chain(capture_sums)))
+        let active = &gradient.active;
+        let mut found: Vec<Tensor> = active.states.iter().filter_map(|&k| given.states[k].take()).collect();
+        for &i in &active.captures {
+            found.push(given.take_sum(whole, i)?);
+        }
+        Ok(input_gradients(whole, gradient, found))
+    }
+
+    fn adds_to_sums(&self) -> bool {
+        true
     }
 }

@@ -1,10 +1,12 @@
 //! Gathering of slices and elements by index.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs, VmapCall};
-use crate::ops::index::scatter_nd;
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
+use crate::ops::along_axis::add_along_axis;
+use crate::ops::index::tensor_scatter_add;
 use crate::ops::indices::{
-    check_batch, check_coordinates, check_integers, prepend_batch_coordinate, sum_along_axis, sum_slices,
+    add_slices, check_batch, check_coordinates, check_integers, prepend_batch_coordinate, read_cost,
+    sum_or_zeros, sum_slices,
 };
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{moveaxis, reshape_to};
@@ -54,6 +56,10 @@ impl Op for Gather {
         let (x, indices) = (inputs[0].view(), inputs[1].view());
         let (axis, batch) = self.resolve(&x.shape().into(), &indices.shape().into())?;
         Ok(index::gather(x, indices, axis, batch, outputs[0].reborrow())?)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        read_cost(inputs[1], &outputs[0])
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {
@@ -112,10 +118,18 @@ impl Differentiable for Gather {
         if axis == 0 && !self.dense {
             return row_gradient(call);
         }
+        let sum = call.take_sum(0);
         call.first(|call, g| {
-            let shape = call.input_shape(0);
-            sum_slices(g, call.input(1)?, (batch, axis, shape[axis]), shape)
+            let (shape, indices) = (call.input_shape(0), call.input(1)?);
+            match sum {
+                Some(sum) => add_slices(sum, g, indices, (batch, axis)),
+                None => sum_slices(g, indices, (batch, axis, shape[axis]), shape),
+            }
         })
+    }
+
+    fn adds_to_sums(&self) -> bool {
+        true
     }
 }
 
@@ -198,6 +212,10 @@ impl Op for GatherNd {
         Ok(index::gather_nd(x, indices, batch, outputs[0].reborrow())?)
     }
 
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        read_cost(inputs[1], &outputs[0])
+    }
+
     fn gradient(&self) -> Option<&dyn Differentiable> {
         Some(self)
     }
@@ -237,13 +255,19 @@ impl Differentiable for GatherNd {
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let sum = call.take_sum(0);
         call.first(|call, g| {
             let (shape, indices) = (call.input_shape(0), call.input(1)?);
+            let sum = sum_or_zeros(sum, shape, g.dtype())?;
             match check_batch(shape, indices.shape(), self.batch_dims)? {
-                0 => scatter_nd(indices, g, shape.clone()),
-                batch => scatter_batches(indices, g, batch, shape),
+                0 => tensor_scatter_add(sum, indices, g),
+                batch => add_batches(sum, indices, g, batch),
             }
         })
+    }
+
+    fn adds_to_sums(&self) -> bool {
+        true
     }
 }
 
@@ -256,15 +280,16 @@ pub fn gather_nd(params: impl Into<Tensor>, indices: impl Into<Tensor>, batch_di
     apply(&GatherNd { batch_dims }, [params.into(), indices.into()])
 }
 
-/// [`scatter_nd`] into a tensor of this shape with `batch` batch dimensions.
-fn scatter_batches(indices: &Tensor, g: Tensor, batch: usize, shape: &Shape) -> Result<Tensor> {
-    let own = indices.shape();
+/// [`tensor_scatter_add`] to a tensor with `batch` batch dimensions.
+fn add_batches(sum: Tensor, indices: &Tensor, g: Tensor, batch: usize) -> Result<Tensor> {
+    let (shape, own) = (sum.shape().clone(), indices.shape());
     let count = own[..batch].iter().product::<usize>();
     let merged = |of: &Shape| -> Shape { [&[count], &of[batch..]].into_iter().flatten().copied().collect() };
     // The index of the batch element becomes the first coordinate.
     let coordinates = prepend_batch_coordinate(reshape_to(indices, &merged(own))?)?;
     let updates = merged(g.shape());
-    reshape_to(scatter_nd(coordinates, reshape_to(g, &updates)?, merged(shape))?, shape)
+    let sum = reshape_to(sum, &merged(&shape))?;
+    reshape_to(tensor_scatter_add(sum, coordinates, reshape_to(g, &updates)?)?, &shape)
 }
 
 #[derive(Clone, Debug)]
@@ -293,6 +318,10 @@ impl Op for TakeAlongAxis {
         let x = inputs[0].view();
         let axis = crate::normalize_axis(self.axis, x.shape().len())?;
         Ok(index::take_along_axis(x, inputs[1].view(), axis, outputs[0].reborrow())?)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        read_cost(inputs[1], &outputs[0])
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {
@@ -325,10 +354,16 @@ impl Differentiable for TakeAlongAxis {
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let sum = call.take_sum(0);
         call.first(|call, g| {
             let shape = call.input_shape(0);
-            sum_along_axis(g, call.input(1)?, shape.axis(self.axis)?, shape)
+            let sum = sum_or_zeros(sum, shape, g.dtype())?;
+            add_along_axis(sum, call.input(1)?.clone(), g, shape.axis(self.axis)?)
         })
+    }
+
+    fn adds_to_sums(&self) -> bool {
+        true
     }
 }
 

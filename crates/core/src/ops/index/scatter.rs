@@ -1,11 +1,11 @@
 //! Scattering of slices to coordinates.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs, VmapCall};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{div, equal, maximum, where_};
 use crate::ops::creation::{range, zeros};
 use crate::ops::index::{gather_nd, keep_bits, pack_bits, unpack_bits};
-use crate::ops::indices::{check_coordinates, check_integers, prepend_batch_coordinate};
+use crate::ops::indices::{check_coordinates, check_integers, prepend_batch_coordinate, update_cost};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, reshape_to, slice};
 use crate::ops::unary::{cast, neg};
@@ -31,6 +31,8 @@ impl TensorScatter {
         let taken = gather_nd(g, indices, 0)?;
         match self.code {
             Scatter::Sub => neg(taken),
+            // A single update is the last one.
+            Scatter::Update if indices.shape()[..indices.rank() - 1].iter().product::<usize>() == 1 => Ok(taken),
             Scatter::Update => {
                 let last = last_updates(indices, call.input_shape(0))?;
                 let ones = vec![1; taken.rank() - last.rank()];
@@ -123,6 +125,10 @@ impl Op for TensorScatter {
 
     fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
+    }
+
+    fn cost(&self, inputs: &[&Spec], _outputs: &[Spec]) -> Cost {
+        update_cost(inputs[1], inputs[2])
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {

@@ -2,7 +2,7 @@
 
 use super::{expand_dims, slice};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs, VmapCall};
+use crate::op::{Effects, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
@@ -62,6 +62,10 @@ impl Op for Concat {
         let axis = crate::normalize_axis(self.axis, inputs[0].shape().len())?;
         index::concat(&inputs, axis, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::NONE
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {

@@ -49,7 +49,7 @@ pub(in crate::loops::gradient) fn checkpointed_vjp(
         arguments.push(or_zeros(given.states[k].take(), op.state_spec(k))?);
     }
     for &i in &active.captures {
-        arguments.push(or_zeros(None, op.capture_spec(i))?);
+        arguments.push(given.take_sum(op, i)?);
     }
     for input in signature.inputs.slices.positions() {
         arguments.push(call.input(input)?.clone());

@@ -5,7 +5,6 @@ use crate::loops::gradient::backward_loop::{OutputGradients, recomputed_vjp, wit
 use crate::specs::stacked_spec;
 use crate::vjp::{or_zeros, saved_inputs};
 use taut_autodiff::{GradientTape, joint, optimization_barrier};
-use taut_core::ops::binary::add;
 use taut_core::{Gradient, Gradients, Result, Spec, Tensor, VjpCall};
 
 pub(super) fn vjp(op: &CheckpointedBackward, call: &mut VjpCall<'_>) -> Result<Gradients> {
@@ -60,6 +59,10 @@ fn recomputed_outputs(op: &CheckpointedBackward, inputs: &[Tensor]) -> Result<Ve
     for (&k, gradient) in active.stacks.iter().zip(signature.inputs.stack_gradients.of(inputs)) {
         given.stacks[k] = Some(gradient.clone());
     }
+    given.capture_sums = vec![None; forward.arity.captures];
+    for (&i, sum) in active.captures.iter().zip(signature.inputs.capture_sums.of(inputs)) {
+        given.capture_sums[i] = Some(sum.clone());
+    }
     let mut found = recomputed_vjp(&forward, active.wanted(positions), &loop_inputs, given)?;
     let mut take = |position: usize, spec: &Spec| match found.get_mut(position).and_then(Option::take) {
         Some(gradient) => gradient.dense(),
@@ -69,8 +72,8 @@ fn recomputed_outputs(op: &CheckpointedBackward, inputs: &[Tensor]) -> Result<Ve
     for &k in &active.states {
         outputs.push(take(positions.states.at(k), forward.state_spec(k))?);
     }
-    for (&i, sum) in active.captures.iter().zip(signature.inputs.capture_sums.of(inputs)) {
-        outputs.push(add(sum, take(positions.captures.at(i), forward.capture_spec(i))?)?);
+    for &i in &active.captures {
+        outputs.push(take(positions.captures.at(i), forward.capture_spec(i))?);
     }
     for &i in &active.slices {
         let spec = stacked_spec(forward.steps.limit(), forward.slice_spec(i));
