@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
 use taut_core::record::{RecordSlot, Recorder, is_active, linked};
 use taut_core::{
-    Error, ErrorKind, Gradient, IndexedSlices, Op, Result, SavedValue, Set, Spec, Tensor, VjpCall,
+    Differentiable, Error, ErrorKind, Gradient, IndexedSlices, Op, Result, SavedValue, Set, Spec, Tensor, VjpCall,
     with_source_location,
 };
 
@@ -219,16 +219,7 @@ pub(crate) fn backward(
         let here = |source: &&Option<RecordSlot>| source.is_some_and(|slot| slot.entry as usize == i);
         if sources.iter().any(|source| here(&source)) {
             // The value is a source: its gradient is complete, because all calls that used it come later.
-            let mut done: SmallVec<[Option<Gradient>; 1]> = SmallVec::new();
-            for sum in gradients {
-                done.push(sum.map(Sum::done).transpose()?);
-            }
-            for (slot, found) in sources.iter().zip(&mut found) {
-                if let Some(slot) = slot.filter(|slot| slot.entry as usize == i) {
-                    *found = done.get(slot.output as usize).cloned().flatten();
-                }
-            }
-            gradients = done.into_iter().map(|gradient| gradient.map(Sum::from)).collect();
+            gradients = complete(gradients, sources, i, &mut found)?;
         }
         let Some(op) = entry.op.clone().filter(|_| !wanted.is_empty()) else { continue };
         let parts = with_source_location(Some(op.name()), entry.at, || {
@@ -243,32 +234,15 @@ pub(crate) fn backward(
             // A rule may consume outputs that only this pass owns.
             let own = Arc::get_mut(&mut entry).map(|entry| std::mem::take(&mut entry.outputs));
             let mut outputs = relinked.or(own).unwrap_or_else(|| entry.outputs.clone());
-            let Some(rule) = op.gradient() else { return Ok(SmallVec::new()) };
-            let offered =
-                if rule.adds_to_sums() { offer_sums(&mut sums, &entry, wanted) } else { SmallVec::new() };
-            let mut call = VjpCall {
+            let call = VjpCall {
                 inputs: &entry.inputs,
                 outputs: &mut outputs,
                 residual: entry.residual.as_ref(),
                 wanted,
                 gradients: dense,
-                sums: offered,
+                sums: SmallVec::new(),
             };
-            let is_offered: SmallVec<[bool; 8]> = call.sums.iter().map(Option::is_some).collect();
-            let found = rule.vjp(&mut call)?;
-            let unused = std::mem::take(&mut call.sums);
-            let is_lost = |i: usize| is_offered[i] && unused[i].is_none() && !matches!(found.get(i), Some(Some(_)));
-            if (0..unused.len()).any(is_lost) {
-                let message = "a gradient rule that takes the sum of an input's gradients must return it";
-                return Err(Error::new(ErrorKind::Graph, message));
-            }
-            for (gradient, input) in found.iter().zip(&entry.inputs) {
-                gradient.iter().try_for_each(|gradient| check(gradient, &input.spec, &entry))?;
-            }
-            return_sums(&mut sums, &entry, unused)?;
-            Ok::<SmallVec<[Option<Sum>; 2]>, Error>(
-                found.into_iter().map(|gradient| gradient.map(Sum::from)).collect(),
-            )
+            op.gradient().map_or(Ok(SmallVec::new()), |rule| run_rule(rule, call, &entry, &mut sums))
         })?;
         let sources = entry.sources.iter().enumerate();
         for ((position, source), part) in sources.zip(parts) {
@@ -277,6 +251,50 @@ pub(crate) fn backward(
         }
     }
     Ok(found)
+}
+
+/// Stores the gradients of an entry that is a source, and returns them.
+fn complete(
+    sums: SmallVec<[Option<Sum>; 1]>,
+    sources: &[Option<RecordSlot>],
+    entry: usize,
+    found: &mut [Option<Gradient>],
+) -> Result<SmallVec<[Option<Sum>; 1]>> {
+    let mut done: SmallVec<[Option<Gradient>; 1]> = SmallVec::new();
+    for sum in sums {
+        done.push(sum.map(Sum::done).transpose()?);
+    }
+    for (slot, found) in sources.iter().zip(found) {
+        if let Some(slot) = slot.filter(|slot| slot.entry as usize == entry) {
+            *found = done.get(slot.output as usize).cloned().flatten();
+        }
+    }
+    Ok(done.into_iter().map(|gradient| gradient.map(Sum::from)).collect())
+}
+
+/// The gradients of a call's inputs by its rule, which may add to those that are in `sums`.
+fn run_rule(
+    rule: &dyn Differentiable,
+    mut call: VjpCall<'_>,
+    entry: &TapeEntry,
+    sums: &mut Sums,
+) -> Result<SmallVec<[Option<Sum>; 2]>> {
+    if rule.adds_to_sums() {
+        call.sums = offer_sums(sums, entry, call.wanted);
+    }
+    let is_offered: SmallVec<[bool; 8]> = call.sums.iter().map(Option::is_some).collect();
+    let found = rule.vjp(&mut call)?;
+    let has_gradient = |i: usize| matches!(found.get(i), Some(Some(_)));
+    let is_lost = |i: usize| is_offered[i] && call.sums[i].is_none() && !has_gradient(i);
+    if (0..is_offered.len()).any(is_lost) {
+        let message = "a gradient rule that takes the sum of an input's gradients must return it";
+        return Err(Error::new(ErrorKind::Graph, message));
+    }
+    for (gradient, input) in found.iter().zip(&entry.inputs) {
+        gradient.iter().try_for_each(|gradient| check(gradient, &input.spec, entry))?;
+    }
+    return_sums(sums, entry, call.sums)?;
+    Ok(found.into_iter().map(|gradient| gradient.map(Sum::from)).collect())
 }
 
 /// The gradient of an op whose output is a part of its input, as that part; `None` for any other op.

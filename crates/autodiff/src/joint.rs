@@ -162,14 +162,20 @@ impl JointGraph {
         self.split_where(visible, |id| is_kept[id.index()])
     }
 
-    fn split_where(&self, visible: usize, is_kept: impl Fn(ValueId) -> bool) -> Result<SplitGraph> {
+    /// The values of the forward pass that the backward pass reads, if nothing is computed again. Inputs come first.
+    pub fn saved_values(&self) -> Vec<ValueId> {
+        self.crossing(|_| true)
+    }
+
+    /// The kept values of the forward pass, and its inputs, that the backward pass reads.
+    fn crossing(&self, is_kept: impl Fn(ValueId) -> bool) -> Vec<ValueId> {
         let joint = &self.graph;
         let is_saved = |id: ValueId| match joint.values[id.index()].origin {
             Origin::Node { node, .. } => node < self.boundary && is_kept(id),
             Origin::Input(input) => input < self.inputs,
             Origin::Constant(_) => false,
         };
-        let (own, gradients) = joint.outputs.split_at(self.outputs);
+        let gradients = &joint.outputs[self.outputs..];
         let mut needed = vec![false; joint.values.len()];
         gradients.iter().for_each(|id| needed[id.index()] = true);
         for node in joint.nodes.iter().rev() {
@@ -177,11 +183,14 @@ impl JointGraph {
                 node.inputs.iter().for_each(|id| needed[id.index()] = true);
             }
         }
-        let crossing: Vec<ValueId> = (0..joint.values.len() as u32)
-            .map(ValueId)
-            .filter(|&id| needed[id.index()] && is_saved(id))
-            .collect();
+        let ids = (0..joint.values.len() as u32).map(ValueId);
+        ids.filter(|&id| needed[id.index()] && is_saved(id)).collect()
+    }
 
+    fn split_where(&self, visible: usize, is_kept: impl Fn(ValueId) -> bool) -> Result<SplitGraph> {
+        let joint = &self.graph;
+        let (own, gradients) = joint.outputs.split_at(self.outputs);
+        let crossing = self.crossing(is_kept);
         let (mut residuals, mut saved): (Vec<ValueId>, Vec<SavedFrom>) = (Vec::new(), Vec::new());
         for &id in &crossing {
             saved.push(match joint.values[id.index()].origin {

@@ -40,6 +40,12 @@ pub(crate) enum Residual {
     Input(BodyInput),
     /// The forward pass wrote it to this stack.
     Stack(usize),
+    /// The value of this state after the step. It is the one before the next step, which the forward pass wrote to the stack `old`, or
+    /// the last state: one stack holds both.
+    NextState { state: usize, old: usize },
+    /// The value of this state before the step. It is the one after the previous step, which the forward pass wrote to this stack, or
+    /// the first state.
+    PreviousState { state: usize, stack: usize },
 }
 
 /// The gradient of one step: a graph, and where its inputs come from.
@@ -60,8 +66,16 @@ impl StepGradient {
     /// The stacks that the backward pass reads.
     pub(crate) fn residual_stacks(&self) -> impl Iterator<Item = usize> {
         self.residuals.iter().filter_map(|residual| match *residual {
-            Residual::Stack(k) => Some(k),
-            Residual::Input(_) => None,
+            Residual::Stack(k) | Residual::PreviousState { stack: k, .. } => Some(k),
+            Residual::Input(_) | Residual::NextState { .. } => None,
+        })
+    }
+
+    /// The states whose last values the backward pass reads, each with the stack of its values before the steps.
+    pub(crate) fn next_states(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.residuals.iter().filter_map(|residual| match *residual {
+            Residual::NextState { state, old } => Some((state, old)),
+            _ => None,
         })
     }
 }

@@ -7,8 +7,11 @@ use crate::hoist::hoist_invariants;
 use crate::loops::definition::LoopOp;
 use crate::loops::signature::{BodyInput, LoopSignature, StepCount};
 use crate::loops::step_gradient::{Residual, StepGradient};
-use crate::specs::index_spec;
+use crate::specs::{index_spec, stacked_spec};
 use crate::vjp::or_zeros;
+use std::ops::Range;
+use taut_core::ops::binary::{add, clip_by_value, equal, sub, where_};
+use taut_core::ops::index::gather;
 use taut_core::{
     Error, ErrorKind, Gradient, Gradients, Outputs, Result, Set, Spec, Tensor, VjpCall, apply_many,
 };
@@ -48,21 +51,160 @@ pub(super) struct ForwardValues<'a> {
     pub(super) input: &'a dyn Fn(usize) -> Result<Tensor>,
     /// A stack of the loop.
     pub(super) stack: &'a dyn Fn(usize) -> Result<Tensor>,
+    /// A state after the last step.
+    pub(super) last_state: &'a dyn Fn(usize) -> Result<Tensor>,
 }
 
-/// The arguments of a backward loop, after the step count.
+/// The arguments of a backward loop, after the step count, and where the values of a step are among the inputs of its body.
 struct Arguments {
     values: Vec<Tensor>,
     /// The specs of the body's inputs, the index first.
     specs: Vec<Spec>,
+    /// The gradients of the active states.
+    states: Vec<usize>,
+    /// The sums for the active captures.
+    sums: Vec<usize>,
+    /// Per residual. A state before the step that is a row of a stack has the position of the stack; the first state is after it.
+    residuals: Vec<usize>,
+    /// The gradients of the active stacks, where there are some: a stack without a gradient needs no rows of zeros.
+    stacks: Vec<Option<usize>>,
+    /// The arguments that are carried, and those among them that are states after the step.
+    carried: usize,
+    next_states: Range<usize>,
+    /// The arguments that are read by rows.
+    rows: usize,
 }
 
 impl Arguments {
+    fn new(
+        op: &LoopOp,
+        gradient: &StepGradient,
+        forward: &ForwardValues<'_>,
+        given: &mut OutputGradients,
+    ) -> Result<Arguments> {
+        let mut all = Arguments {
+            values: Vec::new(),
+            specs: vec![index_spec()],
+            states: Vec::new(),
+            sums: Vec::new(),
+            residuals: vec![0; gradient.residuals.len()],
+            stacks: Vec::new(),
+            carried: 0,
+            next_states: 0..0,
+            rows: 0,
+        };
+        let active = &gradient.active;
+        for &k in &active.states {
+            let position = all.push(or_zeros(given.states[k].take(), op.state_spec(k))?, op.state_spec(k));
+            all.states.push(position);
+        }
+        for &i in &active.captures {
+            let position = all.push(given.take_sum(op, i)?, op.capture_spec(i));
+            all.sums.push(position);
+        }
+        let before = all.values.len();
+        all.push_next_states(op, gradient, forward)?;
+        all.carried = all.values.len();
+        all.next_states = before..all.carried;
+        all.push_residual_rows(op, gradient, forward)?;
+        for &k in &active.stacks {
+            let position = given.stacks[k].take().map(|gradient| all.push(gradient, op.stack_spec(k)));
+            all.stacks.push(position);
+        }
+        all.rows = all.values.len() - all.carried;
+        all.push_residual_captures(op, gradient, forward)?;
+        Ok(all)
+    }
+
     /// Adds an argument; returns its position among the body's inputs.
     fn push(&mut self, value: Tensor, body_spec: &Spec) -> usize {
         self.values.push(value);
         self.specs.push(body_spec.clone());
         self.specs.len() - 1
+    }
+
+    /// Adds the states after the last step that are residuals.
+    fn push_next_states(
+        &mut self,
+        op: &LoopOp,
+        gradient: &StepGradient,
+        forward: &ForwardValues<'_>,
+    ) -> Result<()> {
+        for (i, residual) in gradient.residuals.iter().enumerate() {
+            if let Residual::NextState { state, .. } = *residual {
+                self.residuals[i] = self.push((forward.last_state)(state)?, op.state_spec(state));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the slices and stacks among the residuals. The index is input 0 of the body.
+    fn push_residual_rows(
+        &mut self,
+        op: &LoopOp,
+        gradient: &StepGradient,
+        forward: &ForwardValues<'_>,
+    ) -> Result<()> {
+        let inputs = op.signature().inputs;
+        for (i, residual) in gradient.residuals.iter().enumerate() {
+            match *residual {
+                Residual::Input(BodyInput::Slice(slice)) => {
+                    let value = (forward.input)(inputs.slices.at(slice))?;
+                    self.residuals[i] = self.push(value, op.slice_spec(slice));
+                }
+                Residual::Stack(k) => self.residuals[i] = self.push((forward.stack)(k)?, op.stack_spec(k)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the captures among the residuals.
+    fn push_residual_captures(
+        &mut self,
+        op: &LoopOp,
+        gradient: &StepGradient,
+        forward: &ForwardValues<'_>,
+    ) -> Result<()> {
+        let inputs = op.signature().inputs;
+        for (i, residual) in gradient.residuals.iter().enumerate() {
+            match *residual {
+                Residual::Input(BodyInput::Capture(capture)) => {
+                    let value = (forward.input)(inputs.captures.at(capture))?;
+                    self.residuals[i] = self.push(value, op.capture_spec(capture));
+                }
+                Residual::PreviousState { state, stack } => {
+                    let rows = stacked_spec(op.steps.limit(), op.stack_spec(stack));
+                    self.residuals[i] = self.push((forward.stack)(stack)?, &rows);
+                    self.push((forward.input)(inputs.states.at(state))?, op.state_spec(state));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of a step, from the inputs of the body.
+    fn step(&self, op: &LoopOp, gradient: &StepGradient, body: &[Tensor]) -> Result<BackwardStep> {
+        let pick = |position: &usize| body[*position].clone();
+        let (mut inputs, mut next_states) = (Vec::new(), Vec::new());
+        for (residual, position) in gradient.residuals.iter().zip(&self.residuals) {
+            inputs.push(match residual {
+                Residual::PreviousState { .. } => {
+                    previous_state(op, &body[0], &body[*position], &body[*position + 1])?
+                }
+                _ => pick(position),
+            });
+        }
+        for (_, old) in gradient.next_states() {
+            let old = gradient.residuals.iter().position(|residual| *residual == Residual::Stack(old));
+            next_states.extend(old.map(|i| inputs[i].clone()));
+        }
+        inputs.extend(self.states.iter().map(pick));
+        for (&k, position) in gradient.active.stacks.iter().zip(&self.stacks) {
+            inputs.push(or_zeros(position.as_ref().map(pick), op.stack_spec(k))?);
+        }
+        Ok(BackwardStep { inputs, capture_sums: self.sums.iter().map(pick).collect(), next_states })
     }
 }
 
@@ -74,36 +216,10 @@ pub(super) fn apply_backward_loop(
     forward: &ForwardValues<'_>,
     mut given: OutputGradients,
 ) -> Result<Outputs> {
-    let active = &gradient.active;
-    let mut arguments = Arguments { values: Vec::new(), specs: vec![index_spec()] };
-    let mut states = Vec::new();
-    for &k in &active.states {
-        let value = or_zeros(given.states[k].take(), op.state_spec(k))?;
-        states.push(arguments.push(value, op.state_spec(k)));
-    }
-    let mut sums = Vec::new();
-    for &i in &active.captures {
-        let value = given.take_sum(op, i)?;
-        sums.push(arguments.push(value, op.capture_spec(i)));
-    }
-    let carried = arguments.values.len();
-    let mut residuals = push_residual_rows(op, gradient, forward, &mut arguments)?;
-    // A stack without a gradient needs no rows of zeros.
-    let mut stacks: Vec<Option<usize>> = Vec::new();
-    for &k in &active.stacks {
-        let gradient = given.stacks[k].take();
-        stacks.push(gradient.map(|gradient| arguments.push(gradient, op.stack_spec(k))));
-    }
-    let rows = arguments.values.len() - carried;
-    push_residual_captures(op, gradient, forward, &mut arguments, &mut residuals)?;
-    let graph = trace_backward_body(op, gradient, &arguments.specs, |body| {
-        let pick = |position: &usize| body[*position].clone();
-        let mut inputs: Vec<Tensor> = residuals.iter().chain(&states).map(pick).collect();
-        for (&k, position) in active.stacks.iter().zip(&stacks) {
-            inputs.push(or_zeros(position.as_ref().map(pick), op.stack_spec(k))?);
-        }
-        Ok(BackwardStep { inputs, capture_sums: sums.iter().map(pick).collect() })
-    })?;
+    let mut arguments = Arguments::new(op, gradient, forward, &mut given)?;
+    let graph =
+        trace_backward_body(op, gradient, &arguments.specs, |body| arguments.step(op, gradient, body))?;
+    let (carried, rows) = (arguments.carried, arguments.rows);
     let captures = arguments.values.split_off(carried + rows);
     let (graph, captures) = hoist_invariants(graph, captures)?;
     let steps = match op.steps {
@@ -112,45 +228,20 @@ pub(super) fn apply_backward_loop(
     };
     let backward = LoopOp::new("loop_gradient", (graph, None), (carried, rows), steps, op.options);
     let backward = LoopOp { reverse: !op.reverse, first_index: op.first_index, ..backward };
-    apply_many(&backward, given.count.into_iter().chain(arguments.values).chain(captures).collect())
+    let inputs = given.count.into_iter().chain(arguments.values).chain(captures).collect();
+    let mut found = apply_many(&backward, inputs)?;
+    found.drain(arguments.next_states);
+    Ok(found)
 }
 
-/// Adds the slices and stacks among the residuals. Returns the position of each residual among the body's inputs; that of the
-/// index is 0, and those of captures follow.
-fn push_residual_rows(
-    op: &LoopOp,
-    gradient: &StepGradient,
-    forward: &ForwardValues<'_>,
-    arguments: &mut Arguments,
-) -> Result<Vec<usize>> {
-    let inputs = op.signature().inputs;
-    let mut positions = vec![0; gradient.residuals.len()];
-    for (position, residual) in positions.iter_mut().zip(&gradient.residuals) {
-        *position = match *residual {
-            Residual::Input(BodyInput::Slice(i)) => {
-                arguments.push((forward.input)(inputs.slices.at(i))?, op.slice_spec(i))
-            }
-            Residual::Stack(k) => arguments.push((forward.stack)(k)?, op.stack_spec(k)),
-            Residual::Input(_) => continue,
-        };
-    }
-    Ok(positions)
-}
-
-fn push_residual_captures(
-    op: &LoopOp,
-    gradient: &StepGradient,
-    forward: &ForwardValues<'_>,
-    arguments: &mut Arguments,
-    positions: &mut [usize],
-) -> Result<()> {
-    let inputs = op.signature().inputs;
-    for (position, residual) in positions.iter_mut().zip(&gradient.residuals) {
-        if let Residual::Input(BodyInput::Capture(i)) = *residual {
-            *position = arguments.push((forward.input)(inputs.captures.at(i))?, op.capture_spec(i));
-        }
-    }
-    Ok(())
+/// The value of a state before the step with this index: the row of the previous step in the stack of the values after the steps, or
+/// the first state.
+fn previous_state(op: &LoopOp, index: &Tensor, stack: &Tensor, first: &Tensor) -> Result<Tensor> {
+    let last_row = op.steps.limit() as i64 - 1;
+    let row = sub(index, op.first_index as i64)?;
+    let (previous, first_row) = if op.reverse { (add(&row, 1i64)?, last_row) } else { (sub(&row, 1i64)?, 0) };
+    let previous = gather(stack, clip_by_value(previous, 0i64, last_row)?, 0, 0)?;
+    where_(equal(row, first_row)?, first, previous)
 }
 
 /// The gradients of a loop's inputs, from those of its active states, captures and slices in this order.
@@ -182,9 +273,9 @@ pub(super) fn recomputed_vjp(
     let input = |i: usize| Ok(inputs[i].clone());
     if op.arity.states == 0 {
         let gradient = derivative.into_recomputing_gradient(&op)?;
-        let stack =
+        let none =
             |_: usize| Err(Error::new(ErrorKind::Graph, "a loop without states has no residual stacks"));
-        let forward = ForwardValues { input: &input, stack: &stack };
+        let forward = ForwardValues { input: &input, stack: &none, last_state: &none };
         return Ok(input_gradients(&op, &gradient, apply_backward_loop(&op, &gradient, &forward, given)?));
     }
     let mut stacking = with_residual_stacks(&op, derivative)?;
@@ -193,7 +284,8 @@ pub(super) fn recomputed_vjp(
     let positions = stacking.signature().outputs;
     given.count = given.count.or_else(|| positions.count.first().map(|count| outputs[count].clone()));
     let stack = |k: usize| Ok(outputs[positions.stack(k)].clone());
-    let forward = ForwardValues { input: &input, stack: &stack };
+    let last_state = |k: usize| Ok(outputs[positions.states.at(k)].clone());
+    let forward = ForwardValues { input: &input, stack: &stack, last_state: &last_state };
     let found = apply_backward_loop(&stacking, &gradient, &forward, given)?;
     Ok(input_gradients(&stacking, &gradient, found))
 }

@@ -7,9 +7,9 @@ use crate::loops::definition::LoopOp;
 use crate::loops::signature::BodyInput;
 use crate::loops::step_gradient::Residual;
 use std::sync::Arc;
-use taut_autodiff::joint::{SavedFrom, SplitGraph};
-use taut_core::graph::ValueId;
-use taut_core::{Error, ErrorKind, Graph, Result, Saves, Set, record};
+use taut_autodiff::joint::{JointGraph, SavedFrom, SplitGraph};
+use taut_core::graph::{Origin, ValueId};
+use taut_core::{Error, ErrorKind, Graph, Kernel, Result, Saves, Set, record};
 
 /// How many states a loop of unknown length keeps without a gradient budget.
 const DEFAULT_CHECKPOINTS: usize = 64;
@@ -68,34 +68,77 @@ fn with_checkpoints(op: &LoopOp, derivative: StepDerivative) -> Result<LoopOp> {
 pub(super) fn with_residual_stacks(op: &LoopOp, derivative: StepDerivative) -> Result<LoopOp> {
     let signature = op.signature();
     let visible = op.body.graph().outputs.len();
-    let SplitGraph { mut forward, backward, saved } = derivative.joint.split(visible)?;
+    let kept = kept_values(op, &derivative.joint);
+    let SplitGraph { mut forward, backward, saved } = derivative.joint.split_keeping(visible, &kept)?;
     // The stacks are the outputs after the states.
     let stack_of = |output: usize| Residual::Stack(output - op.arity.states);
     let add_stack = |forward: &mut Graph, value: ValueId| {
         forward.outputs.push(value);
         stack_of(forward.outputs.len() - 1)
     };
-    let mut residuals = Vec::new();
+    // The next step overwrites a state: its value before or after this step needs a stack. Those before the steps come first
+    // among the saved values. One stack serves for both, and one of the loop's own may be it.
+    let own_stack = |forward: &Graph, state: usize| {
+        let value = forward.outputs[signature.body_outputs.states.at(state)];
+        signature.body_outputs.stacks.positions().find(|&stack| forward.outputs[stack] == value)
+    };
+    let is_readable = op.steps.is_fixed() && op.steps.limit() > 0;
+    let (mut residuals, mut old) = (Vec::new(), vec![None; op.arity.states]);
     for saved in saved {
-        // The next step overwrites a state: its value before or after this step needs a stack of its own.
         residuals.push(match saved {
             SavedFrom::Input(input) => match signature.body_inputs.kind(input) {
-                BodyInput::State(_) => {
-                    let value = forward.inputs[input];
-                    add_stack(&mut forward, value)
-                }
+                BodyInput::State(k) => match own_stack(&forward, k).filter(|_| is_readable) {
+                    Some(output) => Residual::PreviousState { state: k, stack: output - op.arity.states },
+                    None => {
+                        let value = forward.inputs[input];
+                        old[k] = Some(forward.outputs.len() - op.arity.states);
+                        add_stack(&mut forward, value)
+                    }
+                },
                 kind => Residual::Input(kind),
             },
-            SavedFrom::Output(output) if signature.body_outputs.states.index_of(output).is_some() => {
-                let value = forward.outputs[output];
-                add_stack(&mut forward, value)
-            }
-            SavedFrom::Output(output) => stack_of(output),
+            SavedFrom::Output(output) => match signature.body_outputs.states.index_of(output) {
+                None => stack_of(output),
+                Some(state) => match old[state] {
+                    Some(old) => Residual::NextState { state, old },
+                    None => {
+                        let value = forward.outputs[output];
+                        let found = own_stack(&forward, state);
+                        found.map_or_else(|| add_stack(&mut forward, value), stack_of)
+                    }
+                },
+            },
         });
     }
     let mut stacking = op.with_body(forward);
     stacking.gradient = Some(Arc::new(derivative.into_gradient(backward, residuals)));
     Ok(stacking)
+}
+
+/// The values of a step that the forward pass keeps. Elementwise functions of other values that the backward pass has are computed
+/// again there.
+fn kept_values(op: &LoopOp, joint: &JointGraph) -> Vec<ValueId> {
+    let (graph, signature) = (&joint.graph, op.signature());
+    let saved = joint.saved_values();
+    let mut is_known: Vec<bool> =
+        graph.values.iter().map(|value| matches!(value.origin, Origin::Constant(_))).collect();
+    for id in &saved {
+        let Origin::Input(input) = graph.values[id.index()].origin else { continue };
+        is_known[id.index()] = true;
+        if let BodyInput::State(k) = signature.body_inputs.kind(input) {
+            // Where the states before the steps are known, so are those after them.
+            is_known[graph.outputs[signature.body_outputs.states.at(k)].index()] = true;
+        }
+    }
+    let is_recomputed = |id: &ValueId| match graph.values[id.index()].origin {
+        Origin::Node { node, .. } => {
+            let node = &graph.nodes[node];
+            let is_elementwise = matches!(node.op.kernel(), Kernel::Elementwise);
+            is_elementwise && !is_known[id.index()] && node.inputs.iter().all(|id| is_known[id.index()])
+        }
+        _ => false,
+    };
+    saved.into_iter().filter(|id| !is_recomputed(id)).collect()
 }
 
 /// What a call of a loop saves.
@@ -111,6 +154,13 @@ pub(crate) fn saves(op: &LoopOp) -> Saves {
                 inputs = signature.inputs.source(kind).into_iter().fold(inputs, Set::with);
             }
             Residual::Stack(k) => outputs = outputs.with(signature.outputs.stack(k)),
+            Residual::NextState { state, .. } => {
+                outputs = outputs.with(signature.outputs.states.at(state));
+            }
+            Residual::PreviousState { state, stack } => {
+                inputs = inputs.with(signature.inputs.states.at(state));
+                outputs = outputs.with(signature.outputs.stack(stack));
+            }
         }
     }
     inputs = signature.inputs.count.first().into_iter().fold(inputs, Set::with);

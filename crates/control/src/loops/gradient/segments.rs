@@ -24,8 +24,8 @@ const FIRST_SEGMENT_BYTES: usize = 1 << 20;
 /// The most bytes of residuals that a segment has room for.
 const LARGEST_SEGMENT_BYTES: usize = 32 << 20;
 
-/// A loop that was run in segments, as a recorded call. Residuals: of each segment, the number of its steps, and its residual
-/// stacks.
+/// A loop that was run in segments, as a recorded call. Residuals: of each segment, the number of its steps, its residual
+/// stacks, and its last states that the gradient reads.
 #[derive(Clone)]
 struct SegmentedLoop {
     /// The whole loop, with as many steps as it made.
@@ -104,6 +104,8 @@ impl SegmentRun<'_> {
         let made = count.item::<i64>()?.max(0) as usize;
         self.residuals.push(count.clone());
         self.residuals.extend(self.gradient.residual_stacks().map(|k| outputs[positions.stack(k)].clone()));
+        let last = self.gradient.next_states().map(|(k, _)| outputs[positions.states.at(k)].clone());
+        self.residuals.extend(last);
         self.segments.push(segment);
         self.made += made;
         Ok((outputs.into_iter().take(positions.states.len()).collect(), made))
@@ -124,13 +126,14 @@ fn stateless() -> Error {
 }
 
 impl SegmentedLoop {
-    /// Where the residuals of each segment are among the outputs, after the states: the number of its steps, and its residual
-    /// stacks.
-    fn residual_positions(&self) -> Vec<(Span, Span)> {
+    /// Where the residuals of each segment are among the outputs, after the states: the number of its steps, its residual
+    /// stacks, and its last states.
+    fn residual_positions(&self) -> Vec<[Span; 3]> {
         let stacks = self.gradient.residual_stacks().count();
+        let last = self.gradient.next_states().count();
         let mut layout = SpanLayout::default();
         layout.next(self.whole.arity.states);
-        self.segments.iter().map(|_| (layout.next(1), layout.next(stacks))).collect()
+        self.segments.iter().map(|_| [1, stacks, last].map(|len| layout.next(len))).collect()
     }
 }
 
@@ -162,8 +165,7 @@ impl Differentiable for SegmentedLoop {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         let inputs = saves(&self.segments[0]).inputs;
         let residuals = self.residual_positions();
-        let outputs =
-            residuals.iter().flat_map(|(count, stacks)| count.positions().chain(stacks.positions()));
+        let outputs = residuals.iter().flatten().flat_map(|span| span.positions());
         let outputs = outputs.fold(Set::NONE, Set::with);
         Some(Saves { inputs, outputs, ..Saves::NOTHING })
     }
@@ -176,17 +178,22 @@ impl Differentiable for SegmentedLoop {
             return recomputed_vjp(whole, wanted, &saved_inputs(call)?, given);
         }
         let stacks: Vec<usize> = gradient.residual_stacks().collect();
-        for (segment, (count, residuals)) in self.segments.iter().zip(self.residual_positions()).rev() {
+        let next: Vec<usize> = gradient.next_states().map(|(k, _)| k).collect();
+        for (segment, [count, residuals, last]) in self.segments.iter().zip(self.residual_positions()).rev() {
             given.count = Some(call.take_output(count.at(0))?);
             given.stacks = vec![None; segment.arity.stacks];
-            let rows = residuals.positions().map(|output| call.take_output(output));
-            let rows = rows.collect::<Result<Vec<Tensor>>>()?;
-            let input = |i: usize| call.input(i).cloned();
-            let stack = |k: usize| {
-                let row = stacks.iter().position(|&other| other == k).map(|i| rows[i].clone());
-                row.ok_or_else(stateless)
+            let mut take = |span: Span| {
+                span.positions().map(|output| call.take_output(output)).collect::<Result<Vec<Tensor>>>()
             };
-            let forward = ForwardValues { input: &input, stack: &stack };
+            let (rows, last) = (take(residuals)?, take(last)?);
+            let input = |i: usize| call.input(i).cloned();
+            let find = |list: &[usize], values: &[Tensor], k: usize| {
+                let place = list.iter().position(|&other| other == k);
+                place.map(|i| values[i].clone()).ok_or_else(stateless)
+            };
+            let stack = |k: usize| find(&stacks, &rows, k);
+            let last_state = |k: usize| find(&next, &last, k);
+            let forward = ForwardValues { input: &input, stack: &stack, last_state: &last_state };
             let mut found = apply_backward_loop(segment, gradient, &forward, given)?.into_vec();
             let sums = found.split_off(gradient.active.states.len());
             given = OutputGradients {

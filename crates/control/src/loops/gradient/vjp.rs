@@ -20,7 +20,8 @@ pub(crate) fn vjp(op: &LoopOp, call: &mut VjpCall<'_>) -> Result<Gradients> {
             let given = OutputGradients::take(call, op, count);
             let input = |i: usize| call.input(i).cloned();
             let stack = |k: usize| call.output(signature.outputs.stack(k)).cloned();
-            let forward = ForwardValues { input: &input, stack: &stack };
+            let last_state = |k: usize| call.output(signature.outputs.states.at(k)).cloned();
+            let forward = ForwardValues { input: &input, stack: &stack, last_state: &last_state };
             let found = apply_backward_loop(op, gradient, &forward, given)?;
             Ok(input_gradients(op, gradient, found))
         }

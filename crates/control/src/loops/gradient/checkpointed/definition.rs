@@ -112,7 +112,8 @@ fn backward_step(op: &LoopOp, gradient: &StepGradient, signature: CheckpointedSi
         for span in [body.states, body.slices, body.captures, body.state_gradients, body.stack_gradients] {
             inputs.extend_from_slice(span.of(values));
         }
-        Ok(BackwardStep { inputs, capture_sums: body.capture_sums.of(values).to_vec() })
+        let capture_sums = body.capture_sums.of(values).to_vec();
+        Ok(BackwardStep { inputs, capture_sums, next_states: Vec::new() })
     })
 }
 
