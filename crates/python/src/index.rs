@@ -89,8 +89,23 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
             "at most one list of indices or mask is supported in a subscript: use tf.gather_nd instead",
         ));
     }
+    let is_range = |entry: &Subscript| matches!(entry, Subscript::Strided(Index::Range { .. } | Index::Ellipsis));
+    let only_ranges = entries.iter().all(|entry| is_range(entry) || matches!(entry, Subscript::At(_)));
+    let sliced = |x: Tensor, indices: &[Index]| {
+        if indices.iter().all(|index| *index == Index::from(..)) { Ok(x) } else { taut::slice(x, indices) }
+    };
     call(py, x.spec().bytes(), || {
-        let mut x = taut::slice(x, &expanded)?;
+        if only_ranges {
+            // Beside ranges, single positions come first: the gradient then adds to what they select, not to all of the range.
+            let mut x = x;
+            for &(axis, entry) in at.iter().rev() {
+                let Subscript::At(position) = entry else { continue };
+                x = taut::gather(x, widened(position)?, axis, 0)?;
+                expanded.remove(axis as usize);
+            }
+            return sliced(x, &expanded);
+        }
+        let mut x = sliced(x, &expanded)?;
         for (axis, entry) in at.into_iter().rev() {
             x = match entry {
                 Subscript::At(position) => taut::gather(x, widened(position)?, axis, 0)?,

@@ -37,7 +37,7 @@ fn one_row(i: &Tensor, x: &Tensor, z: &Tensor) -> Result<Tensor> {
 fn rows_of_a_list(i: &Tensor, x: &Tensor, z: &Tensor) -> Result<Tensor> {
     // A list in which an index may occur twice.
     let list = stack(&[i.clone(), half(i)?, half(i)?], 0)?;
-    sin(add(x, mul(sum(gather(z, list, 0, 0)?, Some(&[0]), false)?, 0.3)?)?)
+    sin(add(x, mul(sum(gather(z, list, 0, 0)?, 0, false)?, 0.3)?)?)
 }
 
 fn a_column(i: &Tensor, x: &Tensor, z: &Tensor) -> Result<Tensor> {
@@ -47,7 +47,7 @@ fn a_column(i: &Tensor, x: &Tensor, z: &Tensor) -> Result<Tensor> {
 
 fn coordinates(i: &Tensor, x: &Tensor, z: &Tensor) -> Result<Tensor> {
     let at = reshape(stack(&[i.clone(), half(i)?], 0)?, &[2, 1])?;
-    tanh(add(x, sum(gather_nd(z, at, 0)?, Some(&[0]), false)?)?)
+    tanh(add(x, sum(gather_nd(z, at, 0)?, 0, false)?)?)
 }
 
 fn along_an_axis(i: &Tensor, x: &Tensor, z: &Tensor) -> Result<Tensor> {

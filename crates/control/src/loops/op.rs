@@ -112,8 +112,9 @@ impl Op for LoopOp {
         let one = self.body.cost();
         // Of an unlimited number of steps, the cost of one.
         let steps = if self.steps.limit() == usize::MAX { 1 } else { self.steps.limit() as u64 };
-        // Captures are read by the calls of the body.
-        let traffic = Cost::traffic(&inputs[..self.signature().inputs.captures.positions().start], outputs);
+        // The calls of the body read captures, and update states in place.
+        let slices = self.signature().inputs.slices.of(inputs);
+        let traffic = Cost::traffic(slices, &outputs[self.arity.states..]);
         let bytes = one.bytes.saturating_mul(steps).max(traffic);
         Cost { flops: one.flops.saturating_mul(steps), bytes }
     }

@@ -47,8 +47,7 @@ def rnn(
     states = tree.map_structure(convert_to_tensor, tuple(initial_states))
     step = with_mask(step_function, tuple(constants or ()), zero_output_for_mask)
     loop = unrolled if unroll else looped
-    states, outputs = loop(step, states, inputs, mask, count, go_backwards)
-    last = tree.map_structure(lambda stack: stack[-1], outputs)
+    states, outputs, last = loop(step, states, inputs, mask, count, go_backwards)
     if not return_all_outputs:
         outputs = tree.map_structure(lambda output: output[None], last)
     if not time_major:
@@ -88,33 +87,48 @@ def part(structure: Any, place: int | slice) -> Any:
     return tree.map_structure(lambda x: None if x is None else x[place], structure)
 
 
-def unrolled(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any]:
-    """The unrolled loop: slower to trace, but visible to the compiler."""
+def unrolled(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any, Any]:
+    """The unrolled loop: slower to trace, but visible to the compiler. Returns states, all outputs, and the last one."""
     outputs: list[Any] = []
     for i in reversed(range(count)) if backwards else range(count):
         states, output = step(states, outputs[-1] if outputs else None, part(xs, i), part(mask, i))
         outputs.append(output)
-    return states, tree.map_structure(lambda *parts: tf.stack(parts), *outputs)
+    return states, tree.map_structure(lambda *parts: tf.stack(parts), *outputs), outputs[-1]
 
 
-def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any]:
-    """The loop as one op. With a mask the first step precedes it, to find the outputs' shapes."""
+def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any, Any]:
+    """The loop as one op. With a mask the first step precedes it, to find the outputs' shapes.
+
+    Returns states, all outputs, and the last one.
+    """
     if mask is None:
-        states, outputs = scan_axis(lambda states, x: step(states, None, x, None), states, xs, count, backwards)
-        return states, reversed_if(backwards, outputs)
+        places: list[int | None] = []
+
+        def unmasked(states, x):
+            new_states, output = step(states, None, x, None)
+            flat = tree.flatten(new_states)
+            places[:] = [next((j for j, y in enumerate(flat) if y is x), None) for x in tree.flatten(output)]
+            return new_states, output
+
+        states, outputs = scan_axis(unmasked, states, xs, count, backwards)
+        outputs = reversed_if(backwards, outputs)
+        # An output that is a state needs no stack for its last value, nor its gradient one of zeros.
+        flat, stacks = tree.flatten(states), tree.flatten(outputs)
+        last = [stack[-1] if j is None else flat[j] for j, stack in zip(places, stacks)]
+        return states, outputs, tree.pack_sequence_as(outputs, last)
     first, rest = (count - 1, slice(0, count - 1)) if backwards else (0, slice(1, count))
     states, output = step(states, None, part(xs, first), part(mask, first))
     outputs = tree.map_structure(lambda x: x[None], output)
     if count == 1:
-        return states, outputs
+        return states, outputs, output
 
     def masked(carry, x):
         states, output = step(*carry, *x)
         return (states, output), output
 
-    (states, _), later = scan_axis(masked, (states, output), part((xs, mask), rest), count - 1, backwards)
+    (states, last), later = scan_axis(masked, (states, output), part((xs, mask), rest), count - 1, backwards)
     later = reversed_if(backwards, later)
-    return states, tree.map_structure(lambda one, others: tf.concat([one, others], axis=0), outputs, later)
+    return states, tree.map_structure(lambda one, others: tf.concat([one, others], axis=0), outputs, later), last
 
 
 def reversed_if(backwards: bool, outputs: Any) -> Any:
