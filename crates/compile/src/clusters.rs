@@ -17,9 +17,9 @@ pub(crate) const MAX_OPERANDS: usize = 60;
 /// The most steps of a kernel.
 const MAX_STEPS: usize = 64;
 /// The distance in nodes up to which a computation may move without a check of what that keeps alive.
-const WINDOW: usize = 16;
+pub(crate) const WINDOW: usize = 16;
 /// Up to this many bytes, one kernel less is worth more than memory.
-const SMALL: usize = 4096;
+pub(crate) const SMALL: usize = 4096;
 /// The most clusters that recompute one node.
 const MAX_COPIES: usize = 4;
 

@@ -1,7 +1,7 @@
 //! The graph compiler: fewer nodes and fewer kernels that compute the same.
 //!
-//! [`compile`] runs the passes of one ordered list, each from a graph to a graph: dead-code elimination, simplification,
-//! compilation of subgraphs, fusion, epilogue fusion. No pass matches on a concrete op: all use what the op declares of
+//! [`compile`] runs the passes of one ordered list, each from a graph to a graph: dead-code elimination, decomposition,
+//! simplification, compilation of subgraphs, recomputation of cheap values, fusion, epilogue fusion. No pass matches on a concrete op: all use what the op declares of
 //! itself ([`Op::form`](taut_core::Op::form), [`Op::kernel`](taut_core::Op::kernel)).
 //!
 //! ```
@@ -18,12 +18,14 @@
 mod clusters;
 mod context;
 mod dead_code;
+mod decompose;
 mod epilogue;
 mod fuse;
 mod fused;
 mod liveness;
 mod passes;
 mod reachability;
+mod recompute;
 mod rewrite;
 mod simplify;
 mod strided_view;

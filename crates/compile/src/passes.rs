@@ -1,7 +1,7 @@
 //! The list of passes, in the order they run.
 
 use crate::context::PassContext;
-use crate::{CompileOptions, dead_code, epilogue, fuse, simplify};
+use crate::{CompileOptions, dead_code, decompose, epilogue, fuse, recompute, simplify};
 use std::borrow::Cow;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -14,10 +14,20 @@ const PASSES: &[Pass] = &[
         run: |graph, _| Ok(dead_code::eliminate_dead_code(&graph)),
         is_enabled: |_| true,
     },
+    Pass {
+        name: "decompose",
+        run: |graph, _| decompose::decompose(graph),
+        is_enabled: |options| options.fuse,
+    },
     // Constant folding, algebraic rewrites, views as layouts, common-subexpression elimination: one walk, as each makes
     // work for the others.
     Pass { name: "simplify", run: |graph, _| simplify::simplify(&graph), is_enabled: |_| true },
     Pass { name: "compile_subgraphs", run: compile_subgraphs, is_enabled: |_| true },
+    Pass {
+        name: "recompute",
+        run: |graph, _| Ok(recompute::recompute(graph)),
+        is_enabled: |options| options.fuse,
+    },
     Pass {
         name: "fuse",
         run: |graph, context| fuse::fuse(&graph, context),

@@ -125,7 +125,11 @@ impl Rewriter {
             Form::Elementwise(_) | Form::Uniform(_) => {}
             Form::Reduce { code, axes } => (code, axes).hash(&mut hash.0),
             // Writing to a hasher cannot fail.
-            Form::Opaque | Form::Product(_) | Form::Repeat(_) | Form::OptimizationBarrier => {
+            Form::Opaque
+            | Form::Product(_)
+            | Form::Composite(_)
+            | Form::Repeat(_)
+            | Form::OptimizationBarrier => {
                 let _ = describe(&mut hash, &form, &*op);
             }
         }
@@ -162,7 +166,11 @@ impl Rewriter {
 fn describe(to: &mut impl Write, form: &Form<'_>, op: &dyn Op) -> fmt::Result {
     match form {
         Form::Elementwise(_) | Form::Reduce { .. } | Form::Uniform(_) => write!(to, "{form:?}"),
-        Form::Opaque | Form::Product(_) | Form::Repeat(_) | Form::OptimizationBarrier => write!(to, "{op:?}"),
+        Form::Opaque
+        | Form::Product(_)
+        | Form::Composite(_)
+        | Form::Repeat(_)
+        | Form::OptimizationBarrier => write!(to, "{op:?}"),
     }
 }
 

@@ -157,7 +157,7 @@ impl<'a> Simplifier<'a> {
                 Ok(())
             }
             Form::Repeat(layout) => self.simplify_repeat(node, &view[0], layout),
-            Form::Opaque | Form::Product(_) | Form::OptimizationBarrier => {
+            Form::Opaque | Form::Product(_) | Form::Composite(_) | Form::OptimizationBarrier => {
                 self.keep_call(node, &view);
                 Ok(())
             }

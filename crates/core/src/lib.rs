@@ -40,8 +40,8 @@ pub use mode::{
     with_source_location, without_source_location,
 };
 pub use op::{
-    CloneOp, Cost, Effects, Epilogue, Form, FuseEpilogue, Kernel, Op, PrunedOp, Spec, Specs, Subgraphs,
-    ViewOp, VmapCall,
+    CloneOp, Cost, Decompose, Effects, Epilogue, Form, FuseEpilogue, Kernel, Op, PrunedOp, Spec, Specs,
+    Subgraphs, ViewOp, VmapCall,
 };
 pub use promote::{float_of, promote, promote_scalar};
 pub use scalar::{Host, Operand, Scalar};

@@ -123,6 +123,8 @@ pub enum Form<'a> {
     },
     /// A product that can apply an epilogue to its output while it is in cache; one output.
     Product(&'a dyn FuseEpilogue),
+    /// A composition of ops that the compiler can fuse, with a kernel of its own for calls that are not compiled.
+    Composite(&'a dyn Decompose),
     /// The first input, as a value that the compiler must not identify with it: everything computed from the output is
     /// recomputed, after the other inputs are available.
     OptimizationBarrier,
@@ -384,6 +386,12 @@ pub trait FuseEpilogue: fmt::Debug {
     ///
     /// It need not have a gradient: it is made after gradients are.
     fn fuse_epilogue(&self, epilogue: Arc<dyn Epilogue>) -> Arc<dyn Op>;
+}
+
+/// An op that equals a composition of other ops: [`Form::Composite`].
+pub trait Decompose: fmt::Debug {
+    /// The outputs for these inputs, computed by public ops, with the same bits as [`Op::run`].
+    fn decompose(&self, inputs: &[Tensor]) -> Result<Outputs>;
 }
 
 /// An elementwise function that another op applies to its output, in place, before it is written to memory: a bias and an
