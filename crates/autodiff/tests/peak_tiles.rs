@@ -4,7 +4,7 @@ use taut_autodiff::{DenseGradient, GradientTape};
 use taut_core::DType;
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::ones;
-use taut_core::ops::nn::attention;
+use taut_core::ops::nn::{attention, attention_with_dropout};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::sample;
 use taut_core::ops::shape::slice;
@@ -46,4 +46,30 @@ fn the_gradient_of_attention_makes_no_matrix_of_scores() {
     let (tiles, row) = (2 * 64 * 128 * 4, heads * (3 * d + 1) * 4);
     assert!((tiles + 256 * row..tiles + 256 * row + 100).contains(&small), "{small} bytes");
     assert!((tiles + 1024 * row..tiles + 1024 * row + 100).contains(&large), "{large} bytes");
+}
+
+/// Beside the gradients, memory grows with the rows, not with the weights.
+#[test]
+fn attention_with_dropout_makes_no_matrix_of_weights() {
+    let _alone = exclusive();
+    let threads = taut_kernels::pool::set_threads(1);
+    let (heads, d) = (2, 8);
+    let key = Tensor::from_slice(&[11u64, 4], [2]).unwrap();
+    let peak = |n: usize| {
+        let x = sample::tensor(DType::F32, &Shape::from([1, heads, n, d]), -1.0, 1.0);
+        let tape = GradientTape::new();
+        tape.watch(&x);
+        measured(|| {
+            let out = attention_with_dropout(&x, &x, &x, 0.1, &key, None, false, None).unwrap();
+            let loss = sum(out, None, false).unwrap();
+            tape.gradient(&loss, &x).unwrap()
+        })
+        .1
+    };
+    let (small, large) = (peak(256), peak(1024));
+    taut_kernels::pool::set_threads(threads);
+    // Two tiles of 64 queries by 128 keys, and per row: the result, lse, the gradients of queries, keys and values, and delta.
+    let (tiles, row) = (2 * 64 * 128 * 4, heads * (4 * d + 2) * 4);
+    assert!((tiles + 256 * row..tiles + 256 * row + 200).contains(&small), "{small} bytes");
+    assert!((tiles + 1024 * row..tiles + 1024 * row + 200).contains(&large), "{large} bytes");
 }

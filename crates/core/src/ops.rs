@@ -87,7 +87,7 @@ table! {
     contract: conv conv_gradient conv_transpose depthwise einsum matmul pool pool_gradient tensordot;
 
     /// Neural-network primitives: normalization, attention, losses, dropout, embedding.
-    nn: attention attention_gradient channel_norm cross_entropy dropout embedding group_norm layer_norm
+    nn: attention attention_dropout attention_gradient channel_norm cross_entropy dropout embedding group_norm layer_norm
         softmax;
 
     /// Linear algebra: solvers and factorizations.

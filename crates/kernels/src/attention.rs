@@ -7,10 +7,12 @@
 mod backward;
 #[cfg(test)]
 mod backward_tests;
+mod dropout;
 #[cfg(test)]
 mod tests;
 
 pub use backward::{AttentionCall, attention_gradient, attention_gradient_scratch};
+pub use dropout::AttentionDropout;
 
 use crate::matmul::{GemmElement, Mat, MatMut, gemm};
 use crate::norm::float::{LogSumExp, Stored, exp_into, larger, max_of, real};
@@ -18,6 +20,7 @@ use crate::norm::source::Parts;
 use crate::norm::statistics_dtype;
 use crate::view::{View, ViewMut};
 use crate::{Bool, DType, Element, dispatch, multiversion, pool};
+use dropout::drop_weights;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Queries in a block.
@@ -47,6 +50,11 @@ impl Sizes {
         assert_eq!(v[0], batch, "one batch");
         assert!(heads == 0 || (shared > 0 && heads.is_multiple_of(shared)), "heads share keys evenly");
         Sizes { batch, heads, shared, queries, keys, depth, width }
+    }
+
+    /// The number of a score in row-major order of `[batch, heads, queries, keys]`.
+    fn score(&self, [batch, head, query, key]: [usize; 4]) -> usize {
+        ((batch * self.heads + head) * self.queries + query) * self.keys + key
     }
 
     /// Query blocks, the units of work.
@@ -81,7 +89,8 @@ pub fn attention_scratch(dtype: DType, q: &[usize], k: &[usize], v: &[usize]) ->
 /// `q` is `[b, h, n, d]`, `k` `[b, g, m, d]`, `v` and `out` `[b, g, m, e]` and `[b, h, n, e]`, where `g` divides `h`: each key head serves
 /// `h / g` neighbouring query heads. `lse` is `[b, h, n]` of the type of the statistics. The mask is `[b, h, n, m]`, usually with
 /// strides of zero: `Bool` (true keeps) or floats of the inputs' type, added to the scores. With `causal`, query `i` sees
-/// keys `0..=i` only. A query that sees no key gives zeros, and negative infinity as its log-sum-exp.
+/// keys `0..=i` only. A query that sees no key gives zeros, and negative infinity as its log-sum-exp. With `dropout`, probabilities
+/// are dropped before they weigh the values; the log-sum-exp is that of all scores.
 ///
 /// # Panics
 /// If shapes or types contradict each other, or the scratch is too small for one block.
@@ -92,6 +101,7 @@ pub fn attention(
     mask: Option<View<'_>>,
     causal: bool,
     scale: f64,
+    dropout: Option<AttentionDropout>,
     out: ViewMut<'_>,
     lse: ViewMut<'_>,
     scratch: &mut [u8],
@@ -110,7 +120,8 @@ pub fn attention(
         assert_eq!(mask.shape(), [batch, heads, queries, keys], "the shape of the mask");
         assert!(mask.dtype() == DType::Bool || mask.dtype() == dtype, "the type of the mask");
     }
-    dispatch!(dtype, T in floats => run::<T>(&Inputs { q, k, v, mask, causal, scale, sizes }, out, lse, scratch));
+    let inputs = Inputs { q, k, v, mask, causal, scale, dropout, sizes };
+    dispatch!(dtype, T in floats => run::<T>(&inputs, out, lse, scratch));
 }
 
 /// What attention works on.
@@ -121,6 +132,7 @@ struct Inputs<'a> {
     mask: Option<View<'a>>,
     causal: bool,
     scale: f64,
+    dropout: Option<AttentionDropout>,
     sizes: Sizes,
 }
 
@@ -211,7 +223,7 @@ fn attend<T: Stored<Wide: GemmElement>>(
     out: &mut [T],
     lse: &mut [T::Wide],
 ) {
-    let Inputs { q, k, v, mask, causal, scale, sizes } = inputs;
+    let Inputs { q, k, v, mask, causal, scale, dropout, sizes } = inputs;
     let Block { head, first, rows } = block;
     let (batch, head) = (head / sizes.heads, head % sizes.heads);
     let shared = head / (sizes.heads / sizes.shared);
@@ -233,13 +245,20 @@ fn attend<T: Stored<Wide: GemmElement>>(
             let mask = mask.as_ref().map(|mask| MaskRow::<T>::new(mask, [batch, head, query, start]));
             let sums = &mut sums[row * sizes.width..][..sizes.width];
             weigh(scores, seen, real(*scale), mask, &mut states[row], sums);
+            if let Some(dropout) = dropout {
+                let mut kept = [Bool::FALSE; KEYS];
+                let kept = dropout.draw(sizes.score([batch, head, query, start]), &mut kept[..seen]);
+                // The factor of the weights that are kept is applied to their sum.
+                drop_weights(&mut scores[..seen], kept, real(1.0));
+            }
         }
         let values = widen::<T>(v, [batch, shared, start, cols], &mut *room_v);
         gemm(Mat::row_major(scores, rows, cols), values, MatMut::row_major(sums, rows, sizes.width), true);
     }
+    let kept_factor = dropout.map_or(1.0, |dropout| dropout.factor());
     for (row, state) in states[..rows].iter().enumerate() {
         lse[row] = state.value();
-        let factor: T::Wide = real(if state.sum == 0.0 { 0.0 } else { 1.0 / state.sum });
+        let factor: T::Wide = real(if state.sum == 0.0 { 0.0 } else { kept_factor / state.sum });
         let sums = &mut sums[row * sizes.width..][..sizes.width];
         for sum in &mut *sums {
             *sum = *sum * factor;

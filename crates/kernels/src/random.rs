@@ -14,6 +14,7 @@ mod gamma;
 mod philox;
 
 pub use continuous::{exponential, normal, truncated_normal, uniform};
+pub(crate) use discrete::bernoulli_part;
 pub use discrete::{
     bernoulli, bernoulli_each, categorical, categorical_scratch, integers, permutation, random_bits,
 };

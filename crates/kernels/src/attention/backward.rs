@@ -8,13 +8,14 @@
 //! for the gradients of keys and values, then query blocks for those of queries. Tiles and the order of sums are the same in
 //! both cases, and so are the results.
 
+use super::dropout::{AttentionDropout, drop_weights};
 use super::{Block, Inputs, KEYS, MaskRow, PARALLEL, QUERIES, Sizes, carve, widen};
 use crate::matmul::{GemmElement, Mat, MatMut, gemm};
 use crate::norm::float::{Stored, exp_into, real};
 use crate::norm::source::Parts;
 use crate::norm::statistics_dtype;
 use crate::view::{View, ViewMut};
-use crate::{DType, Element, dispatch, multiversion, pool};
+use crate::{Bool, DType, Element, dispatch, multiversion, pool};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -33,6 +34,8 @@ pub struct AttentionCall<'a> {
     pub causal: bool,
     /// The factor of the scores.
     pub scale: f64,
+    /// The dropout of the probabilities.
+    pub dropout: Option<AttentionDropout>,
     /// The cotangent of the output, `[b, h, n, e]`.
     pub g: View<'a>,
     /// The log-sum-exp of each row of scores, `[b, h, n]`.
@@ -110,8 +113,8 @@ fn run<T: Stored<Wide: GemmElement>>(
     outputs: [Option<ViewMut<'_>>; 3],
     scratch: &mut [u8],
 ) {
-    let AttentionCall { q, k, v, mask, causal, scale, g, lse, delta } = *call;
-    let inputs = Inputs { q, k, v, mask, causal, scale, sizes };
+    let AttentionCall { q, k, v, mask, causal, scale, dropout, g, lse, delta } = *call;
+    let inputs = Inputs { q, k, v, mask, causal, scale, dropout, sizes };
     let mut outputs = outputs;
     let [dq, dk, dv] = outputs.each_mut().map(|out| out.as_mut().map(|out| Parts::new(out.slice::<T>())));
     let backward = Backward::<T> { inputs: &inputs, g, lse, delta, dq, dk, dv };
@@ -194,7 +197,7 @@ struct TileBuffers<'a, W> {
     g: &'a mut [W],
 }
 
-/// A tile's probabilities `p` and gradients of scores `ds`, times the scale, with what they are multiplied by.
+/// A tile's probabilities `p`, after dropout, and gradients of scores `ds`, times the scale, with what they are multiplied by.
 struct Computed<'a, W> {
     q: Mat<'a, W>,
     k: Mat<'a, W>,
@@ -301,7 +304,7 @@ impl<T: Stored<Wide: GemmElement>> Backward<'_, T> {
 
     /// Computes a tile.
     fn compute<'r>(&'r self, tile: Tile, buffers: &'r mut TileBuffers<'_, T::Wide>) -> Computed<'r, T::Wide> {
-        let Inputs { q, k, v, mask, causal, scale, sizes } = self.inputs;
+        let Inputs { q, k, v, mask, causal, scale, dropout, sizes } = self.inputs;
         let Tile { batch, head, first, rows, start, cols } = tile;
         let shared = head / (sizes.heads / sizes.shared);
         let q = widen::<T>(q, [batch, head, first, rows], &mut *buffers.q);
@@ -319,7 +322,18 @@ impl<T: Stored<Wide: GemmElement>> Backward<'_, T> {
             let mask = mask.as_ref().map(|mask| MaskRow::<T>::new(mask, [batch, head, query, start]));
             let [lse, delta] = [&self.lse, &self.delta].map(|view| statistic(view, [batch, head, query]));
             let ds = if self.needs_scores() { ds } else { &mut [] };
+            let Some(dropout) = dropout else {
+                differentiate(p, ds, seen, real(*scale), mask, lse, delta);
+                continue;
+            };
+            let (mut kept, factor) = ([Bool::FALSE; KEYS], real(dropout.factor()));
+            let kept = dropout.draw(sizes.score([batch, head, query, start]), &mut kept[..seen]);
+            // From the cotangents of the weights to those of the probabilities, and then from these to the weights.
+            if let Some(ds) = ds.get_mut(..seen) {
+                drop_weights(ds, kept, factor);
+            }
             differentiate(p, ds, seen, real(*scale), mask, lse, delta);
+            drop_weights(&mut p[..seen], kept, factor);
         }
         Computed { q, k, g, p: Mat::row_major(p, rows, cols), ds: Mat::row_major(ds, rows, cols) }
     }

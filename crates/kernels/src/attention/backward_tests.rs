@@ -1,4 +1,4 @@
-use super::tests::{SHAPES, hosts};
+use super::tests::{SHAPES, dropout, hosts};
 use super::*;
 use crate::norm::tests::{Host, assert_near, for_floats, random, same_on_any_threads, tolerance};
 
@@ -24,6 +24,17 @@ impl<T: Stored> Case<T> {
 
     /// The gradients; those that are not wanted are empty.
     fn compute(&self, mask: Option<View<'_>>, causal: bool, scale: f64, wanted: [bool; 3]) -> [Host<T>; 3] {
+        self.compute_dropped(mask, causal, scale, None, wanted)
+    }
+
+    fn compute_dropped(
+        &self,
+        mask: Option<View<'_>>,
+        causal: bool,
+        scale: f64,
+        dropout: Option<AttentionDropout>,
+        wanted: [bool; 3],
+    ) -> [Host<T>; 3] {
         let [q, k, v] = &self.inputs;
         let mut out = [0, 1, 2].map(|i| {
             let shape = if wanted[i] { &self.inputs[i].shape[..] } else { &[0] };
@@ -34,7 +45,7 @@ impl<T: Stored> Case<T> {
         let scratch = &mut bytemuck::cast_slice_mut(&mut scratch)[..bytes];
         let [lse, delta] = self.statistics.each_ref().map(Host::view);
         let (q, k, v, g) = (q.view(), k.view(), v.view(), self.g.view());
-        let call = AttentionCall { q, k, v, mask, causal, scale, g, lse, delta };
+        let call = AttentionCall { q, k, v, mask, causal, scale, dropout, g, lse, delta };
         let [dq, dk, dv] = out.each_mut();
         let outputs = [dq, dk, dv];
         let mut wanted = wanted.into_iter();
@@ -45,6 +56,16 @@ impl<T: Stored> Case<T> {
 
     /// The formula, in `f64`, with `allowed` added to the scores.
     fn naive(&self, allowed: impl Fn(usize, usize, usize, usize) -> f64, scale: f64) -> [Vec<f64>; 3] {
+        self.naive_dropped(allowed, scale, &[])
+    }
+
+    /// As [`Case::naive`], with a factor per probability; none is 1.
+    fn naive_dropped(
+        &self,
+        allowed: impl Fn(usize, usize, usize, usize) -> f64,
+        scale: f64,
+        factors: &[f64],
+    ) -> [Vec<f64>; 3] {
         let Sizes { batch, heads, shared, queries, keys, depth, width } = self.sizes();
         let [q, k, v] = self.inputs.each_ref().map(Host::values);
         let (g, [lse, delta]) = (self.g.values(), self.statistics.each_ref().map(Host::values));
@@ -56,14 +77,15 @@ impl<T: Stored> Case<T> {
                 let key = base + j;
                 let score: f64 = (0..depth).map(|c| q[row * depth + c] * k[key * depth + c]).sum();
                 let p = (score * scale + allowed(b, h, i, j) - lse[row]).exp();
-                let of_p: f64 = (0..width).map(|c| g[row * width + c] * v[key * width + c]).sum();
-                let ds = p * (of_p - delta[row]) * scale;
+                let of_weight: f64 = (0..width).map(|c| g[row * width + c] * v[key * width + c]).sum();
+                let factor = factors.get(row * keys + j).copied().unwrap_or(1.0);
+                let ds = p * (factor * of_weight - delta[row]) * scale;
                 for c in 0..depth {
                     out[0][row * depth + c] += ds * k[key * depth + c];
                     out[1][key * depth + c] += ds * q[row * depth + c];
                 }
                 for c in 0..width {
-                    out[2][key * width + c] += p * g[row * width + c];
+                    out[2][key * width + c] += factor * p * g[row * width + c];
                 }
             }
         }
@@ -174,4 +196,40 @@ fn workspace_grows_neither_with_queries_nor_with_keys() {
     assert_eq!(bytes(1000, 1000), bytes(1_000_000, 1_000_000));
     // Two tiles of 64 queries by 128 keys per thread.
     assert_eq!(bytes(1000, 1000), pool::threads().min(16) * 2 * 64 * 128 * 4);
+}
+
+fn check_dropout<T: Stored>() {
+    for shape in SHAPES {
+        let [b, h, _, n, m, ..] = shape;
+        let case = Case::<T>::new(shape, false);
+        for (rate, causal) in [(0.5, false), (0.2, true)] {
+            let (dropout, factors) = dropout(rate, b * h * n * m);
+            let allowed = |_, _, i, j| if causal && j > i { f64::NEG_INFINITY } else { 0.0 };
+            let expected = case.naive_dropped(allowed, 0.3, &factors);
+            let found = case.compute_dropped(None, causal, 0.3, Some(dropout), [true; 3]);
+            assert_gradients(&found, &expected);
+            // The values alone, for which no gradients of scores are computed.
+            let [.., found] = case.compute_dropped(None, causal, 0.3, Some(dropout), [false, false, true]);
+            assert_gradients(
+                &[Host::random(&[0], 1), Host::random(&[0], 1), found],
+                &[vec![], vec![], expected[2].clone()],
+            );
+        }
+    }
+}
+
+#[test]
+fn gradients_of_dropped_weights_match_the_formula() {
+    for_floats!(check_dropout);
+}
+
+#[test]
+fn gradients_of_dropped_weights_do_not_depend_on_the_number_of_threads() {
+    for shape in [[2, 3, 1, 200, 150, 16, 16], [4, 8, 8, 70, 140, 16, 16], [1, 1, 1, 300, 400, 32, 16]] {
+        let case = Case::<f32>::new(shape, false);
+        let (dropout, _) = dropout(0.3, 0);
+        same_on_any_threads(|| {
+            case.compute_dropped(None, true, 0.25, Some(dropout), [true; 3]).map(|out| out.data)
+        });
+    }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::norm::tests::{Host, assert_near, for_floats, random, same_on_any_threads, tolerance};
+use crate::random::{Key, bernoulli};
 
 /// What attention is, in `f64`: output and log-sum-exp.
 fn naive(
@@ -8,6 +9,18 @@ fn naive(
     v: &Host<impl Element>,
     allowed: impl Fn(usize, usize, usize, usize) -> f64,
     scale: f64,
+) -> (Vec<f64>, Vec<f64>) {
+    naive_dropped(q, k, v, allowed, scale, &[])
+}
+
+/// As [`naive`], with a factor per probability; none is 1.
+fn naive_dropped(
+    q: &Host<impl Element>,
+    k: &Host<impl Element>,
+    v: &Host<impl Element>,
+    allowed: impl Fn(usize, usize, usize, usize) -> f64,
+    scale: f64,
+    factors: &[f64],
 ) -> (Vec<f64>, Vec<f64>) {
     let sizes = Sizes::new(&q.shape, &k.shape, &v.shape);
     let Sizes { batch, heads, shared, queries, keys, depth, width } = sizes;
@@ -27,7 +40,8 @@ fn naive(
             scores.iter().map(|s| if max == f64::NEG_INFINITY { 0.0 } else { (s - max).exp() }).collect();
         let sum: f64 = weights.iter().sum();
         for c in 0..width {
-            let total: f64 = (0..keys).map(|j| weights[j] * v[(base + j) * width + c]).sum();
+            let factor = |j: usize| factors.get(row * keys + j).copied().unwrap_or(1.0);
+            let total: f64 = (0..keys).map(|j| weights[j] * factor(j) * v[(base + j) * width + c]).sum();
             out.push(if sum == 0.0 { 0.0 } else { total / sum });
         }
         lse.push(if sum == 0.0 { f64::NEG_INFINITY } else { max + sum.ln() });
@@ -36,10 +50,20 @@ fn naive(
 }
 
 fn compute<T: Stored>(
+    inputs: [&Host<T>; 3],
+    mask: Option<View<'_>>,
+    causal: bool,
+    scale: f64,
+) -> (Host<T>, Host<T::Wide>) {
+    compute_dropped(inputs, mask, causal, scale, None)
+}
+
+fn compute_dropped<T: Stored>(
     [q, k, v]: [&Host<T>; 3],
     mask: Option<View<'_>>,
     causal: bool,
     scale: f64,
+    dropout: Option<AttentionDropout>,
 ) -> (Host<T>, Host<T::Wide>) {
     let sizes = Sizes::new(&q.shape, &k.shape, &v.shape);
     let mut out = Host::<T>::random(&[sizes.batch, sizes.heads, sizes.queries, sizes.width], 5);
@@ -47,7 +71,7 @@ fn compute<T: Stored>(
     let bytes = attention_scratch(T::DTYPE, &q.shape, &k.shape, &v.shape);
     let mut scratch = vec![f64::NAN; bytes.div_ceil(8)];
     let scratch = &mut bytemuck::cast_slice_mut(&mut scratch)[..bytes];
-    attention(q.view(), k.view(), v.view(), mask, causal, scale, out.out(), lse.out(), scratch);
+    attention(q.view(), k.view(), v.view(), mask, causal, scale, dropout, out.out(), lse.out(), scratch);
     (out, lse)
 }
 
@@ -179,4 +203,40 @@ fn attention_does_not_depend_on_the_number_of_threads() {
 fn workspace_does_not_grow_with_the_number_of_keys() {
     let bytes = |m: usize| attention_scratch(DType::F32, &[1, 1, 64, 64], &[1, 1, m, 64], &[1, 1, m, 64]);
     assert_eq!(bytes(1000), bytes(1_000_000));
+}
+
+/// Dropout, and the factor of each of `len` weights.
+pub(super) fn dropout(rate: f64, len: usize) -> (AttentionDropout, Vec<f64>) {
+    let dropout = AttentionDropout { rate, key: Key { seed: 3, op: 5 }, first: 7 };
+    let mut kept = vec![Bool::FALSE; len];
+    let bytes = bytemuck::cast_slice_mut(&mut kept);
+    bernoulli(dropout.key, dropout.first, 1.0 - rate, ViewMut::new(DType::Bool, bytes, &[len]));
+    (dropout, kept.iter().map(|kept| if kept.get() { 1.0 / (1.0 - rate) } else { 0.0 }).collect())
+}
+
+fn check_dropout<T: Stored>() {
+    for shape in SHAPES {
+        let [b, h, _, n, m, ..] = shape;
+        let [q, k, v] = hosts::<T>(shape, false);
+        for (rate, causal) in [(0.5, false), (0.2, true), (0.0, false)] {
+            let (dropout, factors) = dropout(rate, b * h * n * m);
+            let (out, lse) = compute_dropped([&q, &k, &v], None, causal, 0.4, Some(dropout));
+            let allowed = |_, _, i, j| if causal && j > i { f64::NEG_INFINITY } else { 0.0 };
+            let (expected, expected_lse) = naive_dropped(&q, &k, &v, allowed, 0.4, &factors);
+            assert_near(&out.values(), &expected, 4.0 * tolerance::<T>());
+            assert_near(&lse.values(), &expected_lse, 4e-6);
+        }
+    }
+}
+
+#[test]
+fn dropped_weights_are_those_of_bernoulli_at_their_position() {
+    for_floats!(check_dropout);
+}
+
+#[test]
+fn dropout_does_not_depend_on_the_number_of_threads() {
+    let [q, k, v] = hosts::<f32>([2, 3, 1, 200, 150, 16, 16], false);
+    let (dropout, _) = dropout(0.3, 0);
+    same_on_any_threads(|| compute_dropped([&q, &k, &v], None, true, 0.25, Some(dropout)).0.data);
 }

@@ -131,6 +131,11 @@ pub fn bernoulli(key: Key, first: u64, probability: f64, mut out: ViewMut<'_>) {
     fill(key, first, &Below(threshold(probability)), out.slice::<Bool>());
 }
 
+/// As [`bernoulli`], on this thread.
+pub(crate) fn bernoulli_part(key: Key, first: u64, probability: f64, out: &mut [Bool]) {
+    fill_part(key, first, &Below(threshold(probability)), out);
+}
+
 /// Bernoulli samples with one probability per element (floats, of `out`'s shape). If all are equal, the result is that of
 /// [`bernoulli`].
 pub fn bernoulli_each(key: Key, first: u64, probabilities: View<'_>, mut out: ViewMut<'_>) {

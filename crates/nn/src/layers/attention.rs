@@ -4,13 +4,13 @@ use super::builder::{
     Build, HasWeights, LayerBuilder, VariableFactory, WeightOptions, check_input, in_layer, require_nonzero,
     reshape_to,
 };
-use super::dropout::{apply_dropout, check_rate};
+use super::dropout::check_rate;
 use crate::{Layer, Mode, NamedVariables};
 use taut_autodiff::Variable;
-use taut_core::ops::binary::{add, logical_and, mul, where_};
-use taut_core::ops::contract::{matmul, matmul_with};
-use taut_core::ops::creation::{ones, tril};
-use taut_core::ops::nn::{attention, softmax};
+use taut_core::ops::binary::add;
+use taut_core::ops::contract::matmul;
+use taut_core::ops::nn::{attention, attention_with_dropout};
+use taut_core::ops::random::next_key;
 use taut_core::ops::shape::{expand_dims, transpose};
 use taut_core::{DType, Error, Result, Tensor};
 use taut_memory::Location;
@@ -106,37 +106,12 @@ impl MultiHeadAttention {
             let q = self.query.split_heads(query)?;
             let (k, v) = (self.key.split_heads(key)?, self.value.split_heads(value)?);
             let attended = if mode.is_training() && self.dropout > 0.0 {
-                self.attention_with_dropout(q, k, v, mask, causal, mode)?
+                attention_with_dropout(q, k, v, self.dropout, next_key()?, mask.as_ref(), causal, None)?
             } else {
                 attention(q, k, v, mask.as_ref(), causal, None)?
             };
             self.output.merge_heads(&attended)
         })
-    }
-
-    /// Attention with dropout of the attention weights.
-    fn attention_with_dropout(
-        &self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Option<Tensor>,
-        causal: bool,
-        mode: Mode,
-    ) -> Result<Tensor> {
-        let (n, m, depth) = (q.shape()[2], k.shape()[2], q.shape()[3]);
-        let scores = matmul_with(mul(q, 1.0 / (depth as f64).sqrt())?, k, false, true)?;
-        let triangle = if causal { Some(tril(ones([n, m], DType::Bool)?, 0)?) } else { None };
-        let mask = match (mask, triangle) {
-            (Some(mask), Some(triangle)) => Some(logical_and(mask, triangle)?),
-            (mask, triangle) => mask.or(triangle),
-        };
-        let weights = match mask {
-            None => softmax(scores, -1)?,
-            // A row that is masked completely has weights 0, not the uniform ones of a softmax of equal scores.
-            Some(mask) => where_(&mask, softmax(where_(&mask, scores, -1e9)?, -1)?, 0.0)?,
-        };
-        matmul(apply_dropout(&weights, self.dropout, mode)?, v)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{mul, sub};
 use crate::ops::creation::zeros;
+use crate::ops::draw::{check_key, check_position, read_key, read_position};
 use crate::ops::elementwise::sum_to;
 use crate::ops::nn::attention_gradient::{AttentionGradient, Scores};
 use crate::ops::reduce::sum;
@@ -12,30 +13,70 @@ use crate::ops::shape::{broadcast_to, expand_dims};
 use crate::ops::unary::cast;
 use crate::ops::vmap::merge_leading_axes;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowCall, RowRule, RowSplit};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at,
     apply_many,
 };
+use std::sync::Arc;
+use taut_kernels::attention::AttentionDropout;
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, View, ViewMut, attention as kernel};
 use taut_memory::Location;
 
-/// Inputs: queries, keys, values and an optional mask. Outputs: the result, and the logsumexp of each row of scores.
+/// Inputs: queries, keys, values, and the optional ones. Outputs: the result, and the logsumexp of each row of scores.
+///
+/// The optional inputs, here and in the gradient, come after the others: a mask; for dropout a key, and the position of the first
+/// probability among those that the key determines, if it is not 0.
 #[derive(Clone, Debug)]
 pub(super) struct Attention {
     pub(super) causal: bool,
     pub(super) scale: Option<f64>,
+    pub(super) masked: bool,
+    /// The probability of a weight to be dropped.
+    pub(super) dropout: Option<f64>,
 }
 
+/// The number of inputs before the optional ones.
+const REQUIRED: usize = 3;
+
 impl Attention {
+    /// The mask among the optional inputs.
+    pub(super) fn mask<'a, T>(&self, optional: &'a [T]) -> Option<&'a T> {
+        optional.first().filter(|_| self.masked)
+    }
+
+    /// The key, and the position if it is given, among the optional inputs.
+    fn draws<'a, T>(&self, optional: &'a [T]) -> &'a [T] {
+        optional.get(usize::from(self.masked)..).unwrap_or_default()
+    }
+
+    /// The dropout of the kernels, read from the optional inputs.
+    pub(super) fn kernel_dropout(&self, optional: &[Arg<'_>]) -> Option<AttentionDropout> {
+        let draws = self.draws(optional);
+        let (rate, key) = (self.dropout?, draws.first()?);
+        Some(AttentionDropout { rate, key: read_key(key.view()), first: read_position(draws.get(1)) })
+    }
+
+    /// The key of a call that is differentiated, whose optional inputs start at `first`.
+    pub(super) fn saved_key<'a>(&self, call: &'a VjpCall<'_>, first: usize) -> Result<Option<&'a Tensor>> {
+        let key = first + usize::from(self.masked);
+        if self.dropout.is_none() {
+            return Ok(None);
+        }
+        if call.inputs.len() > key + 1 {
+            return Err(Error::new(ErrorKind::Graph, "a part of a batch has no gradient of its own"));
+        }
+        call.input(key).map(Some)
+    }
+
     /// The factor of the scores, for vectors of length `depth`.
     pub(super) fn scale(&self, depth: usize) -> f64 {
         self.scale.unwrap_or_else(|| 1.0 / (depth.max(1) as f64).sqrt())
     }
 
-    /// Rejects queries, keys, values and a mask that do not fit together.
-    pub(super) fn check(&self, inputs: &[&Spec; 3], mask: Option<&Spec>) -> Result<()> {
+    /// Rejects queries, keys, values and optional inputs that do not fit together.
+    pub(super) fn check(&self, inputs: &[&Spec; 3], optional: &[&Spec]) -> Result<()> {
         let dtype = inputs[0].dtype;
         if !dtype.is_float() {
             return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
@@ -62,7 +103,16 @@ impl Attention {
                 format!("the number of query heads must be divisible by that of key heads, got {h} and {g}");
             return Err(Error::shape(message));
         }
-        if let Some(mask) = mask {
+        if let Some(rate) = self.dropout {
+            let draws = self.draws(optional);
+            let key = draws.first().ok_or_else(|| Error::value("dropout needs a key"))?;
+            check_key(key)?;
+            check_position(draws.get(1))?;
+            if !(0.0..1.0).contains(&rate) {
+                return Err(Error::value(format!("rate must be in [0, 1), got {rate}")));
+            }
+        }
+        if let Some(mask) = self.mask(optional) {
             if mask.dtype != DType::Bool && mask.dtype != dtype {
                 return Err(Error::dtype(format!("mask must be bool or {dtype}, got {}", mask.dtype)));
             }
@@ -75,12 +125,32 @@ impl Attention {
     }
 
     pub(super) fn text(&self) -> String {
-        let causal = if self.causal { "causal" } else { "" };
-        match self.scale {
-            None => causal.into(),
-            Some(scale) if self.causal => format!("causal, scale={scale}"),
-            Some(scale) => format!("scale={scale}"),
+        let causal = self.causal.then(|| "causal".to_owned());
+        let scale = self.scale.map(|scale| format!("scale={scale}"));
+        let dropout = self.dropout.map(|rate| format!("dropout={rate}"));
+        [causal, scale, dropout].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The inputs of one call for all examples. There is none with dropout: the same weights are dropped in every example.
+    pub(super) fn merged_inputs(&self, call: &VmapCall<'_>, required: usize) -> Result<Option<Vec<Tensor>>> {
+        if self.dropout.is_some() { Ok(None) } else { merged_inputs(call, required).map(Some) }
+    }
+
+    /// The split of a call whose rows are examples. The mask has a first axis for them, or is broadcast to all.
+    pub(super) fn split_examples(&self, call: &RowCall<'_>, required: usize) -> Option<RowSplit> {
+        let (_, rows) = call.first_rows()?;
+        let optional = &call.inputs[required..];
+        if rows.axis != 0 || self.draws(optional).len() > usize::from(self.dropout.is_some()) {
+            return None;
         }
+        let by_example = |mask: &&Spec| (mask.shape.rank() == 4 && mask.shape[0] != 1).then_some(0);
+        let mut inputs = vec![Some(0); required];
+        inputs.extend(self.mask(optional).map(by_example));
+        inputs.extend(self.dropout.map(|_| None));
+        let split = call.independent(&inputs, &vec![Some(0); call.outputs.len()])?;
+        // The weights of an example, all of which the key determines.
+        let weights = rows.per_row * call.inputs[0].shape[1] * call.inputs[0].shape[2] * call.inputs[1].shape[2];
+        Some(RowSplit { positions: self.dropout.map(|_| weights), ..split })
     }
 }
 
@@ -101,7 +171,7 @@ pub(super) fn with_mask<R>(
 }
 
 /// The inputs of one call for all examples, of which the one at `mask`, if there is one, is the mask.
-pub(super) fn merged_inputs(call: &VmapCall<'_>, mask: usize) -> Result<Vec<Tensor>> {
+fn merged_inputs(call: &VmapCall<'_>, mask: usize) -> Result<Vec<Tensor>> {
     let mut inputs = (0..mask).map(|i| call.merged_input(i)).collect::<Result<Vec<_>>>()?;
     if let Some(tensor) = call.inputs.get(mask) {
         let shape = call.shape(mask);
@@ -124,7 +194,7 @@ impl Op for Attention {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        self.check(&[inputs[0], inputs[1], inputs[2]], inputs.get(3).copied())?;
+        self.check(&[inputs[0], inputs[1], inputs[2]], &inputs[REQUIRED..])?;
         let Spec { dtype, shape } = inputs[0];
         let lse = Spec::new(statistics_dtype(*dtype), &shape[..3]);
         Ok(Specs::from_iter([Spec::new(*dtype, shape.clone().with(3, inputs[2].shape[3])), lse]))
@@ -141,9 +211,11 @@ impl Op for Attention {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let (q, k, v) = (inputs[0].view(), inputs[1].view(), inputs[2].view());
         let [out, lse] = outputs else { return Err(Error::new(ErrorKind::Graph, "expected 2 outputs")) };
-        let scale = self.scale(q.shape()[3]);
-        with_mask([q, k], inputs.get(3), |mask| {
-            kernel::attention(q, k, v, mask, self.causal, scale, out.reborrow(), lse.reborrow(), scratch);
+        let (optional, scale) = (&inputs[REQUIRED..], self.scale(q.shape()[3]));
+        let dropout = self.kernel_dropout(optional);
+        with_mask([q, k], self.mask(optional), |mask| {
+            let (out, lse) = (out.reborrow(), lse.reborrow());
+            kernel::attention(q, k, v, mask, self.causal, scale, dropout, out, lse, scratch);
         });
         Ok(())
     }
@@ -153,7 +225,10 @@ impl Op for Attention {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.split_outputs(apply_many(self, merged_inputs(call, 3)?)?)
+        match self.merged_inputs(call, REQUIRED)? {
+            Some(inputs) => call.split_outputs(apply_many(self, inputs)?),
+            None => Ok(None),
+        }
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -175,28 +250,20 @@ impl Op for Attention {
 
 impl RowRule for Attention {
     fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
-        split_examples(call, 3)
+        self.split_examples(call, REQUIRED)
     }
-}
 
-/// The split of a call whose rows are examples. The input at `mask`, if there is one, has a first axis for them, or is broadcast to
-/// all.
-pub(super) fn split_examples(call: &RowCall<'_>, mask: usize) -> Option<RowSplit> {
-    if call.first_rows()?.1.axis != 0 {
-        return None;
+    fn resized(&self, _part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(self.clone()))
     }
-    let by_example = |mask: &&Spec| (mask.shape.rank() == 4 && mask.shape[0] != 1).then_some(0);
-    let mut inputs = vec![Some(0); mask];
-    inputs.extend(call.inputs.get(mask).map(by_example));
-    call.independent(&inputs, &vec![Some(0); call.outputs.len()])
 }
 
 impl Differentiable for Attention {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         // The probabilities are recomputed from queries, keys and mask; their gradient needs the values.
-        let probabilities = Saves::inputs([0, 1, 3]).and(Saves::outputs([1]));
+        let probabilities = Saves::inputs([0, 1, REQUIRED, REQUIRED + 1]).and(Saves::outputs([1]));
         let rest = Saves::inputs([2]).and(Saves::OUTPUT);
-        let only_values = !(wanted.has(0) || wanted.has(1) || wanted.has(3));
+        let only_values = !(wanted.has(0) || wanted.has(1) || wanted.has(REQUIRED));
         Some(if only_values { probabilities } else { probabilities.and(rest) })
     }
 
@@ -206,27 +273,30 @@ impl Differentiable for Attention {
         let wanted = [0, 1, 2].map(|i| call.wants(i));
         let (dtype, wide) = (call.inputs[0].spec.dtype, statistics_dtype(call.inputs[0].spec.dtype));
         let (q, k, lse) = (call.input(0)?, call.input(1)?, call.output(1)?);
-        // The softmax gradient is p * (g @ vᵀ - delta), where delta is the mean of g @ vᵀ in a row, sum(g * out).
-        let by_scores = wanted[0] || wanted[1] || call.wants(3);
+        // The softmax gradient is p * (g @ vᵀ - delta), where delta is the mean of g @ vᵀ in a row, sum(g * out). With dropout,
+        // g @ vᵀ is dropped like p, and the mean is the same sum.
+        let by_scores = wanted[0] || wanted[1] || call.wants(REQUIRED);
         let delta = match &g {
             Some(g) if by_scores => sum(mul(cast(g, wide)?, call.output(0)?)?, -1, false)?,
             _ => zeros(lse.shape().clone(), wide)?,
         };
         let delta = if let Some(g_lse) = g_lse { sub(delta, g_lse)? } else { delta };
         let g = g.map_or_else(|| zeros(call.output_shape(0).clone(), dtype), Ok)?;
-        let mask = if call.inputs.len() > 3 { Some(call.input(3)?) } else { None };
-        if mask.is_some() && call.wants(3) {
+        let mask = if self.masked { Some(call.input(REQUIRED)?) } else { None };
+        let key = self.saved_key(call, REQUIRED)?;
+        if mask.is_some() && call.wants(REQUIRED) {
             // As large as the scores, or summed from them: they exist anyway.
-            let scores = Scores::new(self, [q, k], mask, lse)?;
+            let scores = Scores::new(self, [q, k], mask, key, lse)?;
             let from_values = scores.outer(&cast(&g, wide)?, &cast(call.input(2)?, wide)?)?;
+            let from_values = scores.dropped(&from_values)?;
             let ds = mul(&scores.probabilities, sub(from_values, expand_dims(&delta, -1)?)?)?;
-            gradients[3] = Some(cast(sum_to(ds, call.input_shape(3))?, dtype)?.into());
+            gradients[REQUIRED] = Some(cast(sum_to(ds, call.input_shape(REQUIRED))?, dtype)?.into());
         }
         // For the gradient of the values, which is all that is wanted then, any values do.
         let v = if by_scores { call.input(2)?.clone() } else { zeros(call.input_shape(2).clone(), dtype)? };
         let op = AttentionGradient { attention: self.clone(), wanted };
         let inputs = [q.clone(), k.clone(), v, g, lse.clone(), delta];
-        let found = op.call(inputs.into_iter().chain(mask.cloned()).collect())?;
+        let found = op.call(inputs.into_iter().chain(mask.cloned()).chain(key.cloned()).collect())?;
         for (gradient, found) in gradients.iter_mut().zip(found) {
             *gradient = found.map(Into::into);
         }
@@ -269,9 +339,10 @@ pub fn attention_with_lse(
     causal: bool,
     scale: Option<f64>,
 ) -> Result<(Tensor, Tensor)> {
+    let op = Attention { causal, scale, masked: mask.is_some(), dropout: None };
     let mut inputs = vec![q.into(), k.into(), v.into()];
     inputs.extend(mask.cloned());
-    let mut outputs = apply_at(&Attention { causal, scale }, &mut inputs, Location::caller())?;
+    let mut outputs = apply_at(&op, &mut inputs, Location::caller())?;
     let out = outputs.swap_remove(0);
     Ok((out, outputs.swap_remove(0)))
 }

@@ -1,6 +1,6 @@
 //! The gradients of attention with respect to queries, keys and values.
 
-use super::attention::{Attention, merged_inputs, split_examples, with_mask};
+use super::attention::{Attention, with_mask};
 use super::layer_norm::plus;
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
@@ -8,19 +8,21 @@ use crate::ops::binary::{add, equal, logical_and, mul, sub, where_};
 use crate::ops::contract::matmul_with;
 use crate::ops::creation::{ones, tril};
 use crate::ops::elementwise::sum_to;
+use crate::ops::random::stateless_bernoulli;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::unary::{cast, exp, neg};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples};
-use crate::rows::{RowCall, RowRule, RowSplit};
+use crate::rows::{RowCall, RowPart, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_at, apply_many};
+use std::sync::Arc;
 use taut_kernels::attention::{AttentionCall, attention_gradient as kernel, attention_gradient_scratch};
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
 
-/// The inputs of the op by position; a mask comes after them.
+/// The inputs of the op by position; the optional ones come after them, the mask first.
 const Q: usize = 0;
 const K: usize = 1;
 const V: usize = 2;
@@ -29,8 +31,8 @@ const LSE: usize = 4;
 const DELTA: usize = 5;
 const MASK: usize = 6;
 
-/// Inputs: queries, keys, values, the cotangent of the output, logsumexp and mean cotangent per row, and an optional
-/// mask. Outputs: the gradients that are wanted, of queries, keys and values.
+/// Inputs: queries, keys, values, the cotangent of the output, logsumexp and mean cotangent per row, and the optional ones of
+/// [`Attention`]. Outputs: the gradients that are wanted, of queries, keys and values.
 #[derive(Clone, Debug)]
 pub(super) struct AttentionGradient {
     pub(super) attention: Attention,
@@ -58,6 +60,13 @@ impl AttentionGradient {
         }
         Ok(cotangents)
     }
+
+    /// The probabilities, recomputed from the inputs.
+    fn scores(&self, call: &VjpCall<'_>) -> Result<Scores> {
+        let mask = if self.attention.masked { Some(call.input(MASK)?) } else { None };
+        let key = self.attention.saved_key(call, MASK)?;
+        Scores::new(&self.attention, [call.input(Q)?, call.input(K)?], mask, key, call.input(LSE)?)
+    }
 }
 
 impl Op for AttentionGradient {
@@ -66,7 +75,7 @@ impl Op for AttentionGradient {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        self.attention.check(&[inputs[Q], inputs[K], inputs[V]], inputs.get(MASK).copied())?;
+        self.attention.check(&[inputs[Q], inputs[K], inputs[V]], &inputs[MASK..])?;
         let Spec { dtype, shape } = inputs[Q];
         let rows = Spec::new(statistics_dtype(*dtype), &shape[..3]);
         let result = Spec::new(*dtype, shape.clone().with(3, inputs[V].shape[3]));
@@ -102,8 +111,10 @@ impl Op for AttentionGradient {
         let mut outputs = outputs.iter_mut();
         let outputs =
             self.wanted.map(|wanted| if wanted { outputs.next().map(ViewMut::reborrow) } else { None });
-        with_mask([q, k], inputs.get(MASK), |mask| {
-            kernel(&AttentionCall { q, k, v, mask, causal, scale, g, lse, delta }, outputs, scratch);
+        let optional = &inputs[MASK..];
+        let dropout = self.attention.kernel_dropout(optional);
+        with_mask([q, k], self.attention.mask(optional), |mask| {
+            kernel(&AttentionCall { q, k, v, mask, causal, scale, dropout, g, lse, delta }, outputs, scratch);
         });
         Ok(())
     }
@@ -113,7 +124,10 @@ impl Op for AttentionGradient {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.split_outputs(apply_many(self, merged_inputs(call, MASK)?)?)
+        match self.attention.merged_inputs(call, MASK)? {
+            Some(inputs) => call.split_outputs(apply_many(self, inputs)?),
+            None => Ok(None),
+        }
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -142,7 +156,11 @@ impl Op for AttentionGradient {
 
 impl RowRule for AttentionGradient {
     fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
-        split_examples(call, MASK)
+        self.attention.split_examples(call, MASK)
+    }
+
+    fn resized(&self, _part: &RowPart<'_>) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(self.clone()))
     }
 }
 
@@ -153,6 +171,8 @@ pub(super) struct Scores {
     /// Batch, key heads, and the rows of the query heads that share one: they are stacked, so that keys are not copied and
     /// products sum over the heads.
     groups: [usize; 3],
+    /// Which weights dropout keeps, and the factor of those.
+    kept: Option<(Tensor, f64)>,
 }
 
 impl Scores {
@@ -160,6 +180,7 @@ impl Scores {
         attention: &Attention,
         [q, k]: [&Tensor; 2],
         mask: Option<&Tensor>,
+        key: Option<&Tensor>,
         lse: &Tensor,
     ) -> Result<Scores> {
         let (&[b, h, n, d], &[_, g, m, _]) = (&q.shape()[..], &k.shape()[..]) else {
@@ -185,7 +206,23 @@ impl Scores {
         }
         // A query with every key masked has probabilities 0, not NaN.
         let lse = where_(equal(lse, f64::NEG_INFINITY)?, f64::INFINITY, lse)?;
-        Ok(Scores { probabilities: exp(sub(scores, expand_dims(lse, -1)?)?)?, groups })
+        let probabilities = exp(sub(scores, expand_dims(lse, -1)?)?)?;
+        let kept = match (attention.dropout, key) {
+            (Some(rate), Some(key)) => {
+                let kept = stateless_bernoulli(key, probabilities.shape(), 1.0 - rate)?;
+                Some((kept, 1.0 / (1.0 - rate)))
+            }
+            _ => None,
+        };
+        Ok(Scores { probabilities, groups, kept })
+    }
+
+    /// A matrix like the probabilities after dropout, which is linear and its own transpose.
+    pub(super) fn dropped(&self, x: &Tensor) -> Result<Tensor> {
+        match &self.kept {
+            Some((kept, factor)) => where_(kept, mul(x, *factor)?, 0.0),
+            None => Ok(x.clone()),
+        }
     }
 
     fn grouped(&self, x: &Tensor) -> Result<Tensor> {
@@ -212,39 +249,37 @@ impl Scores {
 
 impl Differentiable for AttentionGradient {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([Q, K, V, G, LSE, DELTA, MASK]))
+        Some(Saves::inputs([Q, K, V, G, LSE, DELTA, MASK, MASK + 1]))
     }
 
-    /// The op computes, with `p` the probabilities, `r = g @ vᵀ - delta` and `ds = scale * p * r`: `dq = ds @ k`, `dk = dsᵀ @ q`,
-    /// `dv = pᵀ @ g`. The rule differentiates these, with matrices as large as the scores.
+    /// The op computes, with `p` the probabilities, `r = dropped(g @ vᵀ) - delta` and `ds = scale * p * r`: `dq = ds @ k`,
+    /// `dk = dsᵀ @ q`, `dv = dropped(p)ᵀ @ g`. The rule differentiates these, with matrices as large as the scores.
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let dtype = call.inputs[Q].spec.dtype;
-        let wide = statistics_dtype(dtype);
+        let wide = statistics_dtype(call.inputs[Q].spec.dtype);
         let scale = self.attention.scale(call.input_shape(Q)[3]);
         let [of_dq, of_dk, of_dv] = self.cotangents(call)?;
-        let mask = if call.inputs.len() > MASK { Some(call.input(MASK)?) } else { None };
-        let scores = Scores::new(&self.attention, [call.input(Q)?, call.input(K)?], mask, call.input(LSE)?)?;
+        let scores = self.scores(call)?;
         let p = &scores.probabilities;
         let [q, k, v, g] = [Q, K, V, G].map(|i| call.input(i).and_then(|x| cast(x, wide)));
         let (q, k, v, g) = (q?, k?, v?, g?);
-        let r = sub(scores.outer(&g, &v)?, expand_dims(call.input(DELTA)?, -1)?)?;
+        let r = sub(scores.dropped(&scores.outer(&g, &v)?)?, expand_dims(call.input(DELTA)?, -1)?)?;
         let ds = mul(mul(p, &r)?, scale)?;
-        // The cotangents of p * r, of the probabilities and of the scores.
+        // The cotangents of p * r, of the probabilities, of the scores, and of g @ vᵀ.
         let of_products = plus(
             of_dq.as_ref().map(|c| scores.outer(c, &k)).transpose()?,
             of_dk.as_ref().map(|c| scores.outer(&q, c)).transpose()?,
         )?;
         let of_products = of_products.map(|c| mul(c, scale)).transpose()?;
         let of_p = plus(
-            of_dv.as_ref().map(|c| scores.outer(&g, c)).transpose()?,
+            of_dv.as_ref().map(|c| scores.dropped(&scores.outer(&g, c)?)).transpose()?,
             of_products.as_ref().map(|c| mul(c, &r)).transpose()?,
         )?;
         let of_r = of_products.map(|c| mul(c, p)).transpose()?;
         let of_scores = of_p.map(|c| mul(c, p)).transpose()?;
+        let of_outer = of_r.as_ref().map(|c| scores.dropped(c)).transpose()?;
 
         let mut gradients = Gradients::from_elem(None, call.inputs.len());
-        let mut set = |input: usize, parts: [Result<Option<Tensor>>; 2]| -> Result<()> {
-            let [a, b] = parts;
+        let mut set = |input: usize, [a, b]: [Result<Option<Tensor>>; 2]| -> Result<()> {
             if let Some(sum) = plus(a?, b?)? {
                 gradients[input] = Some(cast(sum, call.inputs[input].spec.dtype)?.into());
             }
@@ -260,11 +295,11 @@ impl Differentiable for AttentionGradient {
             set(K, [direct, scaled.as_ref().map(|c| scores.per_key(c, &q)).transpose()])?;
         }
         if call.wants(V) {
-            set(V, [Ok(None), of_r.as_ref().map(|c| scores.per_key(c, &g)).transpose()])?;
+            set(V, [Ok(None), of_outer.as_ref().map(|c| scores.per_key(c, &g)).transpose()])?;
         }
         if call.wants(G) {
-            let direct = of_dv.as_ref().map(|c| scores.per_query(p, c)).transpose();
-            set(G, [direct, of_r.as_ref().map(|c| scores.per_query(c, &v)).transpose()])?;
+            let direct = of_dv.as_ref().map(|c| scores.per_query(&scores.dropped(p)?, c)).transpose();
+            set(G, [direct, of_outer.as_ref().map(|c| scores.per_query(c, &v)).transpose()])?;
         }
         let row_sum = |c: &Tensor| neg(sum(c, -1, false)?);
         if call.wants(LSE) {
@@ -273,7 +308,7 @@ impl Differentiable for AttentionGradient {
         if call.wants(DELTA) {
             set(DELTA, [Ok(None), of_r.as_ref().map(row_sum).transpose()])?;
         }
-        if mask.is_some() && call.wants(MASK) {
+        if self.attention.masked && call.wants(MASK) {
             let shape = call.input_shape(MASK);
             set(MASK, [Ok(None), of_scores.map(|c| sum_to(c, shape)).transpose()])?;
         }
@@ -299,7 +334,7 @@ pub fn attention_gradient(
 ) -> Result<[Tensor; 3]> {
     let mut inputs = vec![q.into(), k.into(), v.into(), g.into(), lse.into(), delta.into()];
     inputs.extend(mask.cloned());
-    let op = AttentionGradient { attention: Attention { causal, scale }, wanted: [true; 3] };
+    let op = AttentionGradient { attention: Attention { causal, scale, masked: mask.is_some(), dropout: None }, wanted: [true; 3] };
     let outputs = apply_at(&op, &mut inputs, Location::caller())?;
     let wrong = |_| Error::new(ErrorKind::Graph, "expected 3 outputs");
     outputs.into_iter().collect::<Vec<_>>().try_into().map_err(wrong)
