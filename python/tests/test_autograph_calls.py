@@ -398,6 +398,12 @@ def test_statements_that_cannot_be_converted(forgotten):
     assert caught[0].filename == __file__
 
 
+class Holder:
+    @property
+    def function(self):
+        return lambda x: x
+
+
 def test_without_the_package_that_converts(forgotten, monkeypatch):
     monkeypatch.setitem(sys.modules, "malt.core", None)
     monkeypatch.delitem(sys.modules, "taut.autograph.rewriting", raising=False)
@@ -413,10 +419,16 @@ def test_without_the_package_that_converts(forgotten, monkeypatch):
             return x * n
         return x
 
+    @tf.function
+    def undecided(x, holder):
+        if holder.function(x) is x:
+            return x * 3.0
+        return x
+
     assert float(straight(tf.constant(2.0))) == 4.0
+    assert float(choosy(tf.constant(2.0), 3)) == 6.0
     with pytest.warns(UserWarning, match="diastatic-malt is not installed"):
-        assert float(choosy(tf.constant(2.0), 3)) == 6.0
-    assert float(choosy(tf.constant(2.0), 1)) == 2.0
+        assert float(undecided(tf.constant(2.0), Holder())) == 6.0
     with pytest.raises(ValueError, match="diastatic-malt"):
         tf.autograph.to_graph(lambda x: x if x > 0 else -x)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import experimental
+from .analysis import runs_as_it_is, trace_memo
+from .callables import is_wanted, python_function
 
 __all__ = ["experimental", "lazily_converted", "to_graph"]
 
@@ -25,11 +27,22 @@ def lazily_converted(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def converted(*args: Any, **kwargs: Any) -> Any:
-        from .calls import call
+        with trace_memo():
+            if _runs_as_it_is(function, args, kwargs):
+                return function(*args, **kwargs)
+            from .calls import call
 
-        return call(function, args, kwargs)
+            return call(function, args, kwargs)
 
     return converted
+
+
+def _runs_as_it_is(callee: Callable, args: tuple, kwargs: dict) -> bool:
+    """Whether a call is known to need no conversion. The modules that convert are imported only if it does."""
+    function, first = python_function(callee)
+    return function is not None and (
+        not is_wanted(callee, function) or runs_as_it_is(function, (*first, *args), kwargs)
+    )
 
 
 def to_graph(entity: Callable, recursive: bool = True) -> Callable:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import dis
 import functools
-import inspect
-import os
-import sys
 import threading
 import types
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import control
-from . import lazily_converted, operators, source
+from . import analysis, lazily_converted, operators, source
 from .builtins import REPLACED
-from .experimental import is_marked
+from .callables import is_wanted, python_function
+from .callees import TAKE_FUNCTIONS
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_INSTALLED = ("site-packages", "dist-packages")
-_UNCONVERTED_PACKAGES = ("keras", "malt", "ml_dtypes", "numpy")
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 _CALLS = frozenset(code for name, code in dis.opmap.items() if name.startswith("CALL"))
 
@@ -29,25 +22,6 @@ _LOOK_AT_FRAMES = frozenset(map(id, (eval, globals, locals, super)))
 
 _warned: set[tuple[str, int]] = set()
 _lock = threading.Lock()
-
-
-@functools.cache
-def is_never_converted(file: str) -> bool:
-    """Whether functions of a file are never converted: this package, the standard library, and a few others."""
-    if file.startswith("<frozen"):
-        return True
-    path = os.path.abspath(file)
-    if path.startswith(_PACKAGE):
-        return True
-    if path.startswith(_STANDARD):
-        inside = path[len(_STANDARD) :].split(os.sep)
-        if inside[0] not in _INSTALLED:
-            return True
-    for name in _UNCONVERTED_PACKAGES:
-        origin = getattr(sys.modules.get(name), "__file__", None)
-        if origin and path.startswith(os.path.dirname(os.path.abspath(origin)) + os.sep):
-            return True
-    return False
 
 
 def _has(code: types.CodeType, instructions: frozenset[int]) -> bool:
@@ -72,33 +46,15 @@ def _warn(function: types.FunctionType, reason: str) -> None:
     )
 
 
-def _python_function(callee: Any) -> tuple[types.FunctionType | None, tuple]:
-    """The Python function behind a callable, and the arguments that are already bound."""
-    if isinstance(callee, types.MethodType):
-        inner, first = callee.__func__, (callee.__self__,)
-        return (inner, first) if isinstance(inner, types.FunctionType) else (None, ())
-    if isinstance(callee, types.FunctionType):
-        return callee, ()
-    if isinstance(callee, type):
-        return None, ()
-    method = getattr(type(callee), "__call__", None)  # noqa: B004
-    return (method, (callee,)) if isinstance(method, types.FunctionType) else (None, ())
-
-
-def _wanted(callee: Any, function: types.FunctionType) -> bool:
-    """Whether a callable is to be converted."""
-    if is_marked(callee) or is_marked(function):
-        return False
-    code = function.__code__
-    return not (is_never_converted(code.co_filename) or inspect.isgeneratorfunction(function))
-
-
 def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, entry: bool = True) -> Any:
     """Calls a callable, converted if possible."""
     if isinstance(callee, functools.partial):
         return call(callee.func, (*callee.args, *args), {**callee.keywords, **kwargs}, recursive, entry)
-    function, first = _python_function(callee)
-    if function is None or not _wanted(callee, function):
+    function, first = python_function(callee)
+    if function is None or not is_wanted(callee, function):
+        return callee(*args, **kwargs)
+    # Without `recursive`, the functions that it calls run unconverted in any case.
+    if recursive and analysis.runs_as_it_is(function, (*first, *args), kwargs):
         return callee(*args, **kwargs)
     try:
         factory = source.factory(function, recursive)
@@ -111,7 +67,7 @@ def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, en
 
 def converted(entity: Callable, recursive: bool) -> Callable:
     """The converted function; raises ValueError if it cannot be converted."""
-    function, first = _python_function(entity)
+    function, first = python_function(entity)
     if function is None:
         raise ValueError(f"expected a Python function, got {entity!r}")
     try:
@@ -135,11 +91,6 @@ def _by_frame(callee: Callable, args: tuple, scope: Any) -> Any:
     return py_builtins.globals_in_original_context(scope)
 
 
-_ours = (value for value in vars(control).values() if getattr(value, "__module__", "") == control.__name__)
-# Functions whose function arguments are converted when they are called from converted code.
-_TAKE_FUNCTIONS = frozenset(map(id, (*_ours, map, filter, functools.reduce)))
-
-
 def converted_call(callee: Callable, args: tuple, kwargs: dict | None, scope: Any = None, _options: Any = None) -> Any:
     """The replacement of a call in a converted function."""
     kwargs = kwargs or {}
@@ -150,7 +101,7 @@ def converted_call(callee: Callable, args: tuple, kwargs: dict | None, scope: An
         return _by_frame(callee, args, scope)
     if not scope.recursive:
         return callee(*args, **kwargs)
-    if id(callee) in _TAKE_FUNCTIONS:
+    if id(callee) in TAKE_FUNCTIONS:
 
         def ready(value: Any) -> Any:
             is_function = isinstance(value, (types.FunctionType, types.MethodType))

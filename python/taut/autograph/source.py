@@ -8,6 +8,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import dis
 import inspect
 import linecache
 import threading
@@ -21,6 +22,10 @@ for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
 
 _NAME = "converted"
+# A definition may end some lines after its last instruction: at a closing bracket, for example.
+_MORE_LINES = 6
+_DECIDING = frozenset((*dis.hasjrel, *dis.hasjabs, dis.opmap["UNARY_NOT"]))
+_DECIDING |= {number for name, number in dis.opmap.items() if name.startswith("CALL")}
 # Built-in functions that inspect their caller's frame.
 _BY_FRAME = frozenset({"breakpoint", "dir", "eval", "exec", "globals", "locals", "super", "vars"})
 
@@ -47,6 +52,7 @@ class Factory(NamedTuple):
 
 _lock = threading.RLock()
 # Code objects that differ only in their file are equal, so the file is part of the key.
+_trees: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = weakref.WeakKeyDictionary()
 _made: weakref.WeakKeyDictionary[types.CodeType, dict[tuple, Factory | str]] = weakref.WeakKeyDictionary()
 
 
@@ -69,7 +75,7 @@ def factory(function: types.FunctionType, recursive: bool) -> Factory:
 
 
 def _converted(function: types.FunctionType, recursive: bool) -> Factory:
-    node = _Private(function).visit(parsed(function))
+    node = _mangled(function, parsed(function))
     _strip_definition(node)
     straight = is_straight_line(node)
     node = _StraightLine(recursive).visit(node) if straight else _rewritten(node, function, recursive)
@@ -89,6 +95,24 @@ def _rewritten(node: ast.AST, function: types.FunctionType, recursive: bool) -> 
     return rewriting.rewritten(node, function, recursive, _NAME)
 
 
+def is_trivial(code: types.CodeType) -> bool:
+    """Whether a function has no jumps, calls or negations, nor do the functions that it defines."""
+    if not _DECIDING.isdisjoint(code.co_code[::2]):
+        return False
+    return all(is_trivial(part) for part in code.co_consts if isinstance(part, types.CodeType))
+
+
+def tree(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
+    """The syntax tree of a function, which must not be changed. It is parsed once per code object."""
+    code = function.__code__
+    with _lock:
+        known = _trees.setdefault(code, {})
+        found = known.get(code.co_filename)
+        if found is None:
+            found = known[code.co_filename] = _mangled(function, parsed(function))
+    return found
+
+
 def parsed(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
     """The syntax tree of a function, with the lines and columns of its file."""
     code = function.__code__
@@ -98,25 +122,95 @@ def parsed(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
         raise ConversionError("its source is not available")
     if code.co_name == "<lambda>":
         return _lambda(lines, code)
-    block = inspect.getblock(lines[first:])
-    # An indented definition is parsed inside a block.
-    indented = block[0][:1].isspace()
-    tree = ast.parse("".join(["if True:\n", *block] if indented else block))
-    first_statement: Any = tree.body[0]
-    node = first_statement.body[0] if indented else first_statement
-    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+    last = _end_of_block(lines, first, _last_line(code))
+    found = None
+    for end in range(last, min(last + _MORE_LINES, len(lines)) + 1):
+        found = found or _statement(lines, first, end)
+    if found is None:
+        found = _statement(lines, first, first + len(inspect.getblock(lines[first:])))
+    if not isinstance(found, ast.FunctionDef) or found.name != code.co_name:
         raise ConversionError("its source file has changed")
-    ast.increment_lineno(tree, first - indented)
-    return node
+    return found
+
+
+def _last_line(code: types.CodeType) -> int:
+    """The last line of a function for which there are instructions."""
+    inner = (_last_line(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    if hasattr(code, "co_positions"):
+        lines = [last for _, last, _, _ in code.co_positions() if last]
+    else:
+        lines = [line for _, _, line in code.co_lines() if line]
+    return max((code.co_firstlineno, *lines, *inner))
+
+
+def _end_of_block(lines: Sequence[str], first: int, last: int) -> int:
+    """The number of lines up to the end of a definition: what follows its last instruction may be indented, too."""
+    indent = _indent(lines[first])
+    while last < len(lines) and (_indent(lines[last]) > indent or lines[last].strip()[:1] in ("", "#")):
+        last += 1
+    return last
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _statement(lines: Sequence[str], first: int, end: int) -> ast.stmt | None:
+    """The first statement of these lines, with the lines and columns of its file; None if they cannot be parsed."""
+    block = lines[first:end]
+    # An indented statement is parsed inside a block.
+    indented = block[0][:1].isspace()
+    # Empty lines give the nodes their line numbers.
+    above = "\n" * (first - 1) + "if True:\n" if indented else "\n" * first
+    try:
+        tree = ast.parse(above + "".join(block))
+    except SyntaxError:
+        return None
+    if indented and not first:
+        ast.increment_lineno(tree, -1)
+    outer: Any = tree.body[0]
+    return outer.body[0] if indented else outer
 
 
 def _lambda(lines: Sequence[str], code: types.CodeType) -> ast.Lambda:
     """The lambda expression of a code object."""
-    found = [
-        node
-        for node in ast.walk(ast.parse("".join(lines)))
-        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
-    ]
+    found = _lambda_in_statement(lines, code)
+    if found is not None:
+        return found
+    return _choose_lambda(ast.parse("".join(lines)), code)
+
+
+def _lambda_in_statement(lines: Sequence[str], code: types.CodeType) -> ast.Lambda | None:
+    """The lambda expression, if it is in a short statement: parsing that takes less time than parsing its file."""
+    if not hasattr(code, "co_positions"):
+        return None
+    line, last = code.co_firstlineno, _last_line(code)
+    for first in range(line - 1, max(line - 1 - _MORE_LINES, -1), -1):
+        for end in range(last, min(last + _MORE_LINES, len(lines)) + 1):
+            statement = _statement(lines, first, end)
+            if statement is None:
+                continue
+            try:
+                found = _choose_lambda(statement, code)
+            except ConversionError:
+                return None
+            # The lines may be a part of an expression that ends later.
+            return found if _contains(found.body, code) else None
+    return None
+
+
+def _contains(node: ast.expr, code: types.CodeType) -> bool:
+    """Whether all instructions of a function are from this expression."""
+    start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    places = [place for place in code.co_positions() if place[2] and None not in place]
+    return bool(places) and all(
+        start <= (line, column) and (last, end_column) <= end for line, last, column, end_column in places
+    )
+
+
+def _choose_lambda(tree: ast.AST, code: types.CodeType) -> ast.Lambda:
+    """The lambda expression of a code object in a tree."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno]
     if len(found) > 1 and hasattr(code, "co_positions"):
         places = {(line, column) for line, _, column, _ in code.co_positions() if column}
         found = [node for node in found if (node.body.lineno, node.body.col_offset) in places]
@@ -143,18 +237,24 @@ def _strip_definition(node: ast.FunctionDef | ast.Lambda) -> None:
         node.decorator_list, node.returns = [], None
 
 
-class _Private(ast.NodeTransformer):
-    """Mangles private names of a class, as the compiler does inside the class."""
+def _mangled(function: types.FunctionType, node: Any) -> Any:
+    """A function's tree with the private names of its class mangled, as the compiler does inside the class."""
+    scopes = function.__qualname__.split(".")[:-1]
+    owner = scopes[-1].lstrip("_") if scopes and scopes[-1] != "<locals>" else ""
+    return _Private(owner).visit(node) if owner else node
 
-    def __init__(self, function: types.FunctionType) -> None:
-        scopes = function.__qualname__.split(".")[:-1]
-        self._class = scopes[-1].lstrip("_") if scopes and scopes[-1] != "<locals>" else ""
+
+class _Private(ast.NodeTransformer):
+    """Mangles private names of a class."""
+
+    def __init__(self, owner: str) -> None:
+        self._class = owner
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        if self._class and node.attr.startswith("__") and not node.attr.endswith("__"):
+        if node.attr.startswith("__") and not node.attr.endswith("__"):
             node.attr = f"_{self._class}{node.attr}"
         return self.generic_visit(node)
 

@@ -11,7 +11,7 @@ from keras.src.utils.python_utils import is_default
 
 import taut as tf
 from taut._trackable import variables_made
-from taut.autograph import calls
+from taut.autograph import analysis, callables
 
 
 class Layer:
@@ -26,7 +26,7 @@ class Layer:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls).get("call")
-        if isinstance(own, types.FunctionType) and not calls.is_never_converted(own.__code__.co_filename):
+        if isinstance(own, types.FunctionType) and not callables.is_never_converted(own.__code__.co_filename):
             setattr(cls, "call", converted_in_traces(own))
         build = vars(cls).get("build")
         if isinstance(build, types.FunctionType) and not is_default(build):
@@ -41,8 +41,10 @@ def converted_in_traces(call: Callable) -> Callable:
 
     @functools.wraps(call)
     def converted(*args: Any, **kwargs: Any) -> Any:
-        if tf.executing_eagerly():
+        if tf.executing_eagerly() or analysis.runs_as_it_is(call, args, kwargs):
             return call(*args, **kwargs)
+        from taut.autograph import calls
+
         return calls.call(call, args, kwargs, entry=False)
 
     return converted
