@@ -10,7 +10,7 @@ from . import experimental
 from .analysis import runs_as_it_is, trace_memo
 from .callables import is_wanted, python_function
 
-__all__ = ["experimental", "lazily_converted", "to_graph"]
+__all__ = ["experimental", "lazily_converted", "needs_no_conversion", "to_graph"]
 
 
 def lazily_converted(function: Callable) -> Callable:
@@ -28,7 +28,7 @@ def lazily_converted(function: Callable) -> Callable:
     @functools.wraps(function)
     def converted(*args: Any, **kwargs: Any) -> Any:
         with trace_memo():
-            if _runs_as_it_is(function, args, kwargs):
+            if needs_no_conversion(function, args, kwargs):
                 return function(*args, **kwargs)
             from .calls import call
 
@@ -37,7 +37,7 @@ def lazily_converted(function: Callable) -> Callable:
     return converted
 
 
-def _runs_as_it_is(callee: Callable, args: tuple, kwargs: dict) -> bool:
+def needs_no_conversion(callee: Callable, args: tuple, kwargs: dict) -> bool:
     """Whether a call is known to need no conversion. The modules that convert are imported only if it does."""
     function, first = python_function(callee)
     return function is not None and (

@@ -55,6 +55,7 @@ class Known(_Kind):
     """An object that is known already: a global, the contents of a cell, an argument, an attribute of one of them."""
 
     __slots__ = __match_args__ = ("value",)
+    value: Any
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Known):
@@ -72,30 +73,40 @@ class Items(_Kind):
     """A list, a set, or an iterator of Python: never a tensor, a dataset or a traced range."""
 
     __slots__ = __match_args__ = ("element",)
+    element: Any
 
 
 class Parts(_Kind):
     """A tuple of known length."""
 
     __slots__ = __match_args__ = ("parts",)
+    parts: tuple
 
 
 class Mapping(_Kind):
     """A dict."""
 
     __slots__ = __match_args__ = ("key", "value")
+    key: Any
+    value: Any
 
 
 class Method(_Kind):
     """A method of a list, a set, a tuple or a dict."""
 
     __slots__ = __match_args__ = ("owner", "name")
+    owner: Any
+    name: str
 
 
 class Closure(_Kind):
     """A function that the analysed code defines: its syntax tree, the scope around it, and its defaults."""
 
     __slots__ = __match_args__ = ("node", "scope", "defaults", "kw_defaults")
+    node: Any
+    scope: Any
+    defaults: tuple
+    kw_defaults: tuple
 
 
 _PLAIN_TYPES = frozenset(

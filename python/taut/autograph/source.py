@@ -199,7 +199,7 @@ def _lambda_in_statement(lines: Sequence[str], code: types.CodeType) -> ast.Lamb
     return None
 
 
-def _contains(node: ast.expr, code: types.CodeType) -> bool:
+def _contains(node: ast.expr, code: Any) -> bool:
     """Whether all instructions of a function are from this expression."""
     start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
     places = [place for place in code.co_positions() if place[2] and None not in place]

@@ -11,7 +11,7 @@ from keras.src.utils.python_utils import is_default
 
 import taut as tf
 from taut._trackable import variables_made
-from taut.autograph import analysis, callables
+from taut.autograph import callables, needs_no_conversion
 
 
 class Layer:
@@ -41,7 +41,7 @@ def converted_in_traces(call: Callable) -> Callable:
 
     @functools.wraps(call)
     def converted(*args: Any, **kwargs: Any) -> Any:
-        if tf.executing_eagerly() or analysis.runs_as_it_is(call, args, kwargs):
+        if tf.executing_eagerly() or needs_no_conversion(call, args, kwargs):
             return call(*args, **kwargs)
         from taut.autograph import calls
 
