@@ -236,6 +236,19 @@ _NN: Rows = {
     ),
 }
 
+# Of `tf.compat.v1.nn`, what programs of TensorFlow 2 use.
+_COMPAT_NN: Rows = {
+    **same(
+        _NN,
+        """batch_normalization bias_add elu l2_loss leaky_relu local_response_normalization lrn normalize_moments relu relu6 selu
+        sigmoid softplus softsign swish tanh top_k""",
+    ),
+    **objects(
+        "_ops.compat_v1",
+        "fused_batch_norm moments softmax_cross_entropy_with_logits_v2 sufficient_statistics weighted_moments",
+    ),
+}
+
 _IMAGE: Rows = {
     **objects("_ops.boxes", "crop_and_resize non_max_suppression non_max_suppression_with_scores"),
     **objects(
@@ -452,6 +465,7 @@ SURFACE: dict[str, Rows] = {
     "taut.array_api": _ARRAY_API,
     "taut.array_api.linalg": _ARRAY_LINALG,
     "taut.bitwise": ops("bitwise_and bitwise_or bitwise_xor invert=bitwise_not left_shift right_shift"),
+    "taut.compat.v1.nn": _COMPAT_NN,
     "taut.debugging": _DEBUGGING,
     "taut.image": _IMAGE,
     "taut.keras.backend": _KERAS,

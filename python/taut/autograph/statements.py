@@ -97,13 +97,13 @@ def _define(analysis: Analysis, node: ast.FunctionDef, scope: Scope) -> None:
     scope.assign(node.name, analysis.closure(node, scope))
 
 
-def _nonlocal(analysis: Analysis, node: ast.Nonlocal, scope: Scope) -> None:
+def _nonlocal(_analysis: Analysis, node: ast.Nonlocal, scope: Scope) -> None:
     if scope.parent is None:
         raise Unproven("a variable of a function that is not analysed")
     scope.nonlocals.update(node.names)
 
 
-def _nothing(analysis: Analysis, _node: ast.AST, _scope: Scope) -> None:
+def _nothing(_analysis: Analysis, _node: ast.AST, _scope: Scope) -> None:
     pass
 
 
