@@ -240,8 +240,8 @@ _NN: Rows = {
 _COMPAT_NN: Rows = {
     **same(
         _NN,
-        """batch_normalization bias_add elu l2_loss leaky_relu local_response_normalization lrn normalize_moments relu relu6 selu
-        sigmoid softplus softsign swish tanh top_k""",
+        """batch_normalization bias_add elu l2_loss leaky_relu local_response_normalization lrn normalize_moments relu
+        relu6 selu sigmoid softplus softsign swish tanh top_k""",
     ),
     **objects(
         "_ops.compat_v1",
