@@ -224,7 +224,7 @@ class Function:
         self._native = _native.Function(
             _in_trace(self._name, body),
             self._name,
-            bool(jit_compile),
+            jit_compile is None or bool(jit_compile),
             reduce_retracing,
             on_retrace,
             cache_bytes,
@@ -431,7 +431,8 @@ def function(
 ) -> Any:
     """Compiles a Python function: it is traced once per signature and then runs as a planned program.
 
-    `jit_compile=True` compiles fused loops to machine code. `reduce_retracing=True` treats sizes that vary as unknown.
+    Fused loops become machine code where the processor supports it, unless `jit_compile` is False: then they are
+    interpreted, with the same results. `reduce_retracing=True` treats sizes that vary as unknown.
     `on_retrace` is "warn", "allow" or "deny". `cache_bytes` bounds the bytes that traces hold between calls.
 
     `memory_budget` is the number of bytes that a call may allocate, as a number, as text ("200MB") or as a

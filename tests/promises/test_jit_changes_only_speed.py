@@ -1,4 +1,4 @@
-"""`jit_compile=True` changes speed, never semantics, and results only within float tolerance."""
+"""`jit_compile` changes speed, never semantics, and results only within float tolerance."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_eager_traced_and_compiled_agree_on_every_op(name):
                 np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("jit", [False, None, True])
 def test_options_do_not_change_semantics(jit, rng):
     def step(v, x):
         noise = tf.random.normal(x.shape)

@@ -9,6 +9,11 @@ pub fn run() {
     row("system", &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
     row("processor", &processor().unwrap_or_else(|| "unknown".to_owned()));
     row("instructions", &format!("{} (kernels use {:?})", instructions(), simd::level()));
+    let machine_code = match taut_fused::check_support() {
+        Ok(()) => "fused kernels are compiled".to_owned(),
+        Err(reason) => format!("none, fused kernels are interpreted: {reason}"),
+    };
+    row("machine code", &machine_code);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let asked = std::env::var("TAUT_THREADS").map_or(String::new(), |n| format!(" (TAUT_THREADS={n})"));
     row("threads", &format!("{} of {cores} available to this process{asked}", pool::threads()));

@@ -32,9 +32,9 @@ pub struct TrainOptions {
     /// The bytes that a step may allocate, such as `200MB` or `64MiB`: values are computed again, or the batch is split, to fit
     #[arg(long, value_name = "SIZE")]
     pub memory_budget: Option<MemoryBudget>,
-    /// Compile fused kernels to machine code
+    /// Interpret fused kernels instead of compiling them to machine code
     #[arg(long)]
-    pub jit: bool,
+    pub no_jit: bool,
 }
 
 pub fn run(options: &TrainOptions) -> Outcome {
@@ -43,7 +43,7 @@ pub fn run(options: &TrainOptions) -> Outcome {
     let data = setup.load(course.seed)?;
     let choice = options.memory_budget.map_or(BudgetChoice::Unlimited, BudgetChoice::Given);
     let mut session = Session::new(setup, course, &data, options.epochs, choice, |trainer| {
-        let mut trainer = trainer.jit_compile(options.jit);
+        let mut trainer = trainer.jit_compile(!options.no_jit);
         if let Some(path) = &options.checkpoint {
             let every = options.every.map_or(Every::Epochs(1), Every::Steps);
             trainer = trainer.checkpoint(path, every);

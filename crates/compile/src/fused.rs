@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 use std::sync::Arc;
-use taut_core::{Cost, DType, Epilogue, Error, Kernel, Op, Result, Shape, Spec, Specs, Strides};
-use taut_fused::{FusedKernel, TileConstant, TileOperand, TileProgram};
+use taut_core::{Cost, DType, Epilogue, Error, Kernel, Op, Result, Shape, Spec, Specs, Strides, warn};
+use taut_fused::{FusedKernel, TileConstant, TileOperand, TileProgram, take_refusal};
 use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, View, ViewMut, dispatch};
 use taut_memory::Location;
@@ -86,7 +86,17 @@ impl Fused {
 
 /// The kernel of a program.
 fn kernel(program: TileProgram, options: CompileOptions) -> FusedKernel {
-    if options.native { FusedKernel::compiled(program) } else { FusedKernel::new(program) }
+    if !options.native {
+        return FusedKernel::new(program);
+    }
+    let kernel = FusedKernel::compiled(program);
+    if take_refusal() {
+        warn(
+            "the operating system refused executable memory: fused kernels are interpreted, with the same results\n  \
+             help: set jit_compile to false",
+        );
+    }
+    kernel
 }
 
 impl fmt::Debug for Fused {

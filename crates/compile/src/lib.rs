@@ -43,8 +43,8 @@ pub struct CompileOptions {
 }
 
 impl Default for CompileOptions {
-    /// Fuses, without machine code.
+    /// Fuses, with machine code.
     fn default() -> CompileOptions {
-        CompileOptions { fuse: true, native: false }
+        CompileOptions { fuse: true, native: true }
     }
 }

@@ -28,11 +28,9 @@ impl FunctionContext {
     }
 }
 
-/// How bodies are compiled: with the options of the function being traced. Outside of functions, they are fused and become
-/// machine code.
+/// How bodies are compiled: with the options of the function being traced, if there is one.
 pub(crate) fn body_options() -> CompileOptions {
-    trace_context::<FunctionContext>()
-        .map_or(CompileOptions { fuse: true, native: true }, |context| context.compile)
+    trace_context::<FunctionContext>().map_or_else(CompileOptions::default, |context| context.compile)
 }
 
 /// The gradient budget of a loop without one of its own whose residuals take so many bytes: what the function being traced

@@ -130,7 +130,7 @@ where
     }
 
     /// Whether fused kernels become machine code, on processors for which that is implemented; those in the bodies of loops as
-    /// well. It changes speed, not results.
+    /// well. It changes speed, not results. On by default; otherwise, and where there is no machine code, they are interpreted.
     #[must_use]
     pub fn jit_compile(mut self, on: bool) -> Self {
         self.options.compile.native = on;

@@ -4,7 +4,7 @@
 //! otherwise the caller interprets the program. Elements have the same bits either way, except the payload of a NaN.
 //!
 //! `lower` emits vector code for the steps, with `lane` for the kernels' functions of floats; `registers` assigns registers
-//! and encodes the loop, `pages` makes it executable. The code holds no addresses and computes whole blocks of elements
+//! and encodes the loop, `pages` makes it executable, `shared` makes the code of a program once. The code holds no addresses and computes whole blocks of elements
 //! only; the remainder of an array is copied to a full block.
 
 mod block;
@@ -15,13 +15,17 @@ mod lower;
 mod machine_code;
 mod pages;
 mod registers;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod vector;
 
 pub use machine_code::MachineCode;
+pub use pages::take_refusal;
+pub(crate) use shared::machine_code;
 
 use crate::program::TileProgram;
+use taut_kernels::simd::{Level, level};
 
 /// Machine code for a program, or `None` if the processor, the operating system or a step does not support it.
 ///
@@ -39,4 +43,14 @@ use crate::program::TileProgram;
 /// ```
 pub fn compile(program: &TileProgram) -> Option<MachineCode> {
     MachineCode::new(program)
+}
+
+/// Whether fused kernels can be machine code on this machine; if not, the reason why they are interpreted.
+pub fn check_support() -> Result<(), &'static str> {
+    /// A function that returns.
+    const RETURN: [u8; 1] = [0xc3];
+    if level() == Level::Baseline {
+        return Err("the processor has no AVX2 and FMA");
+    }
+    pages::Pages::new(&RETURN).map(drop).ok_or("the operating system refuses executable memory")
 }

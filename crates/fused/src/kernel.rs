@@ -3,12 +3,13 @@
 use crate::executor::TileExecutor;
 use crate::inputs::{Patterns, TileInputs};
 use crate::interpret::Interpreter;
-use crate::jit::{MachineCode, compile};
+use crate::jit::{MachineCode, machine_code};
 use crate::program::TileProgram;
 use smallvec::{SmallVec, smallvec};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 use taut_kernels::reduce::{Reduce, reduce_computed, reduce_scratch};
 use taut_kernels::{Arg, DType, ViewMut, pool};
 
@@ -63,9 +64,9 @@ impl FusedKernel {
     }
 
     /// A kernel of machine code, if the processor, the operating system and every step support it; otherwise
-    /// [`FusedKernel::new`]. Elements have the same bits either way.
+    /// [`FusedKernel::new`]. Elements have the same bits either way. Kernels of one program share its code.
     pub fn compiled(program: TileProgram) -> FusedKernel {
-        match compile(&program) {
+        match machine_code(&program) {
             Some(code) => FusedKernel::with_executor(program, Box::new(code)),
             None => FusedKernel::new(program),
         }
@@ -235,7 +236,7 @@ impl FusedKernel {
     }
 }
 
-impl TileExecutor for MachineCode {
+impl TileExecutor for Arc<MachineCode> {
     fn max_elements(&self) -> usize {
         usize::MAX
     }

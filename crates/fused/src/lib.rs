@@ -21,6 +21,6 @@ mod program;
 mod scratch;
 mod walk;
 
-pub use jit::{MachineCode, compile};
+pub use jit::{MachineCode, check_support, compile, take_refusal};
 pub use kernel::FusedKernel;
 pub use program::{InvalidProgram, TileConstant, TileOperand, TileProgram, TileStep};

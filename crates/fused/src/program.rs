@@ -2,6 +2,8 @@
 
 use smallvec::SmallVec;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::discriminant;
 use taut_kernels::DType;
 use taut_kernels::elementwise::Code;
 
@@ -129,6 +131,16 @@ impl TileProgram {
     /// The types of the outputs.
     pub fn output_types(&self) -> impl Iterator<Item = DType> {
         self.outputs.iter().map(|&step| self.types[step])
+    }
+
+    /// A hash: equal programs have the same one.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.inputs, &self.constants, &self.types, &self.outputs).hash(&mut hasher);
+        for step in &self.steps {
+            (discriminant(&step.code), &step.operands).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// The type of a step's result.

@@ -50,7 +50,7 @@ fn run(py: Python<'_>, body: &Bound<'_, PyAny>, arguments: &Tree) -> PyResult<Tr
 #[pymethods]
 impl Function {
     #[new]
-    #[pyo3(signature = (body, name, jit_compile=false, reduce_retracing=false, on_retrace="warn", cache_bytes=None,
+    #[pyo3(signature = (body, name, jit_compile=true, reduce_retracing=false, on_retrace="warn", cache_bytes=None,
                         input_signature=None, fuse=true, memory_budget=None))]
     fn new(
         body: Py<PyAny>,

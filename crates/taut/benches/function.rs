@@ -111,7 +111,8 @@ fn making(inputs: &[Tensor], body: &dyn Fn(&[Tensor]) -> Result<Tensor>) -> Resu
         natives.push(start.elapsed().as_secs_f64());
 
         let start = Instant::now();
-        let graph = compile(&traced.graph, &CompileOptions::default())?;
+        let interpreted = CompileOptions { native: false, ..CompileOptions::default() };
+        let graph = compile(&traced.graph, &interpreted)?;
         compiles.push(start.elapsed().as_secs_f64());
 
         let request = PlanRequest { updates: updates(&traced, specs.len()), ..PlanRequest::default() };
@@ -199,7 +200,7 @@ fn streams() -> Result<()> {
         let x = normal(1, &[n], 1.0)?;
         let chains: [(&str, fn(&Tensor) -> Result<Tensor>); 2] = [("2x\u{b2}+1", chain), ("gelu", gelu)];
         for (name, body) in chains {
-            let plain = function(body);
+            let plain = function(body).jit_compile(false);
             let native = function(body).jit_compile(true);
             let times = race([
                 &mut || drop(black_box(body(&x))),
@@ -213,7 +214,8 @@ fn streams() -> Result<()> {
         let optimizer = adam(&w, 1e-3)?;
         let optimizer = Arc::new(optimizer);
         let update = move |g: &Tensor| optimizer.apply(&[Some(g.clone().into())]);
-        let (plain, native) = (function(update.clone()), function(update.clone()).jit_compile(true));
+        let plain = function(update.clone()).jit_compile(false);
+        let native = function(update.clone()).jit_compile(true);
         let times =
             race([&mut || drop(black_box(update(&x))), &mut || drop(black_box(plain.call(&x))), &mut || {
                 drop(black_box(native.call(&x)));
@@ -274,7 +276,7 @@ fn train_steps(
         let train = train.clone();
         function(move |(x, labels): &(Tensor, Tensor)| train(x, labels))
     };
-    let (plain, native) = (make(), make().jit_compile(true));
+    let (plain, native) = (make().jit_compile(false), make().jit_compile(true));
     let times = race([
         &mut || drop(black_box(train(batch.0, batch.1))),
         &mut || drop(black_box(plain.call(batch))),

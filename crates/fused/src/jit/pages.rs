@@ -1,6 +1,19 @@
 //! Executable memory.
 
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Whether the operating system has refused executable memory, and whether that was reported.
+static REFUSAL: AtomicU8 = AtomicU8::new(NONE);
+const NONE: u8 = 0;
+const UNREPORTED: u8 = 1;
+const REPORTED: u8 = 2;
+
+/// Whether the operating system has refused executable memory. True once per process, so that the caller reports it once.
+pub fn take_refusal() -> bool {
+    REFUSAL.load(Ordering::Relaxed) == UNREPORTED
+        && REFUSAL.compare_exchange(UNREPORTED, REPORTED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
 
 /// Pages with code: written once, then read-only and executable. Unmapped when dropped.
 #[derive(Debug)]
@@ -22,6 +35,15 @@ impl Pages {
 
     /// Pages that begin with `code`, or `None` if the operating system refuses.
     pub fn new(code: &[u8]) -> Option<Pages> {
+        let made = Pages::map(code);
+        if made.is_none() {
+            // If it was reported before, it stays so.
+            let _ = REFUSAL.compare_exchange(NONE, UNREPORTED, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        made
+    }
+
+    fn map(code: &[u8]) -> Option<Pages> {
         let bytes = code.len();
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

@@ -91,7 +91,7 @@ impl Trainer {
         Trainer {
             parts: Arc::new(parts),
             programs: OnceLock::new(),
-            native: false,
+            native: true,
             budget: None,
             callbacks: Vec::new(),
             is_running: false,
@@ -131,7 +131,7 @@ impl Trainer {
         self.change(|parts| parts.checked = on)
     }
 
-    /// Whether fused kernels are compiled to machine code. Default: false.
+    /// Whether fused kernels are compiled to machine code, where the machine supports it. Default: true.
     #[must_use]
     pub fn jit_compile(mut self, on: bool) -> Trainer {
         self.programs = OnceLock::new();
