@@ -374,6 +374,15 @@ def test_only_what_needs_it_is_converted(converted):
     assert converted == ["f", "magnitude"]
 
 
+def test_a_converted_function_is_not_analysed_again(monkeypatch):
+    def f(x):
+        return x if x > 0 else -x
+
+    assert float(tf.function(f)(tf.constant(-1.0))) == 1.0
+    monkeypatch.setattr(analysis, "Analysis", None)
+    assert float(tf.function(f)(tf.constant(-2.0))) == 2.0
+
+
 def on_a_condition(x):
     return x if x > 0 else -x
 

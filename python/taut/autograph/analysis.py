@@ -20,7 +20,7 @@ from .callees import call
 from .scope import STATIC, Scope, attribute
 from .statements import STATEMENTS
 
-_MOST_NODES = 20_000
+_MOST_NODES = 10_000
 _MOST_ROUNDS = 8
 _MOST_CALLS = 40
 _IDENTITIES = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
@@ -54,6 +54,9 @@ def runs_as_it_is(function: types.FunctionType, args: Sequence, kwargs: dict) ->
     code = function.__code__
     if source.is_trivial(code):
         return True
+    # What was converted once is converted: the analysis would take longer than the conversion that is there.
+    if source.is_converted(code):
+        return False
     given = tuple(map(abstract.of, args)), tuple((name, abstract.of(value)) for name, value in kwargs.items())
     key = (Known(function), given)
     found = _memo.found.get(key)

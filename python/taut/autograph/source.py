@@ -74,6 +74,12 @@ def factory(function: types.FunctionType, recursive: bool) -> Factory:
     return found
 
 
+def is_converted(code: types.CodeType) -> bool:
+    """Whether the conversion of a function, with those that it calls, has been tried."""
+    with _lock:
+        return (code.co_filename, True) in _made.get(code, {})
+
+
 def _converted(function: types.FunctionType, recursive: bool) -> Factory:
     node = _mangled(function, parsed(function))
     _strip_definition(node)
