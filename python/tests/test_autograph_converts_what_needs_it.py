@@ -168,6 +168,7 @@ WAYS = {
     "attribute that is made": lambda x: thing.made(x),
     "class attribute": lambda x: thing.choices[0](x),
     "dictionary": lambda x: thing.table["magnitude"](x),
+    "dictionary of different kinds": lambda x: sizes["magnitude"](x),
     "dictionary method": lambda x: thing.table.get("magnitude")(x),
     "getattr": lambda x: getattr(thing, "method")(x),
     "property": lambda x: thing.function(x),
@@ -330,6 +331,15 @@ def nested_functions(x):
         raise TypeError(str(error)) from error
 
 
+sizes = {"layers": 2, "widths": (1.0, 2.0), "activation": tf.tanh, "magnitude": magnitude}
+
+
+def items_of_different_kinds(x):
+    for _ in range(sizes["layers"]):
+        x = sizes["activation"](x) * sizes["widths"][1]
+    return x if sizes["layers"] > 1 else -x
+
+
 def objects(x):
     if settings.scale is None:
         x = x * thing.scale
@@ -354,6 +364,7 @@ AS_THEY_ARE = [
     training_step,
     static_properties,
     nested_functions,
+    items_of_different_kinds,
     objects,
 ]
 

@@ -216,6 +216,16 @@ def item(kind: Any) -> Any:
     return element(kind)
 
 
+def item_at(kind: Any, index: Any) -> Any:
+    """What indexing a value with this index gives; None if that is not known."""
+    if not isinstance(kind, Known) or isinstance(kind.value, (set, frozenset)):
+        return None
+    try:
+        return of(kind.value[index])
+    except (LookupError, TypeError):
+        return None
+
+
 def pairs(kind: Any) -> Mapping | None:
     """The keys and values of a value that is known to be a dict."""
     return _mapping(kind) if _is_dict(kind) else None

@@ -278,7 +278,8 @@ class Analysis:
             case _, ast.Slice() if abstract.is_container(owner):
                 return Items(self.element(owner))
         if abstract.is_container(owner):
-            found = abstract.item(owner)
+            found = abstract.item_at(owner, node.slice.value) if isinstance(node.slice, ast.Constant) else None
+            found = abstract.item(owner) if found is None else found
             return found if isinstance(owner, Parts) else abstract.join(found, self.contents)
         if owner in (PLAIN, LIBRARY, BOTTOM) and abstract.is_library(index):
             return abstract.join(owner, self.contents) if owner is LIBRARY else owner
