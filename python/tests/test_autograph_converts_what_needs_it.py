@@ -227,6 +227,28 @@ def test_a_callee_that_is_given_as_argument():
     assert float(f(thing, tf.constant(-3.0))) == 3.0
 
 
+def test_constants_that_the_code_assigns():
+    flag = None
+
+    def f(x):
+        def choose():
+            nonlocal flag
+            flag = x
+
+        first = x if flag is None else magnitude(flag)
+        choose()
+        return first + (x if flag is None else magnitude(flag))
+
+    traced = tf.function(f)
+    assert float(traced(tf.constant(-3.0))) == 0.0
+    for peer in ("one", "other", "one"):
+
+        def g(x):
+            return magnitude(x) if peer == "one" else -x
+
+        assert float(tf.function(g)(tf.constant(3.0))) == (3.0 if peer == "one" else -3.0)
+
+
 def test_datasets_convert_their_functions():
     data = tf.data.Dataset.from_tensor_slices(tf.constant([-1.0, 2.0])).map(lambda x: magnitude(x))
     assert [float(x) for x in data] == [1.0, 2.0]
@@ -340,6 +362,18 @@ def items_of_different_kinds(x):
     return x if sizes["layers"] > 1 else -x
 
 
+mode = "fast"
+
+
+def branches_on_constants(x):
+    if mode == "slow" or mode in ("slower", "slowest"):
+        x = magnitude(x)
+    elif not mode:
+        for row in x:
+            x = row
+    return magnitude(x) if mode is None else x * 2.0
+
+
 def objects(x):
     if settings.scale is None:
         x = x * thing.scale
@@ -365,6 +399,7 @@ AS_THEY_ARE = [
     static_properties,
     nested_functions,
     items_of_different_kinds,
+    branches_on_constants,
     objects,
 ]
 

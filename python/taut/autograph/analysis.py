@@ -17,6 +17,7 @@ from typing import Any
 from . import abstract, source
 from .abstract import BOTTOM, LIBRARY, PLAIN, UNKNOWN, Closure, Items, Known, Mapping, Method, Parts, Unproven
 from .callees import call
+from .constants import truth
 from .scope import STATIC, Scope, attribute
 from .statements import STATEMENTS
 
@@ -94,6 +95,7 @@ class Analysis:
         scope = Scope(None, function.__globals__, frozenset((*code.co_varnames, *code.co_cellvars)))
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
             try:
+                scope.constants[name] = cell.cell_contents
                 scope.variables[name] = abstract.of(cell.cell_contents)
             except ValueError:
                 scope.variables[name] = UNKNOWN
@@ -325,6 +327,9 @@ class Analysis:
         return abstract.joined([*[self.decide(part, scope) for part in first], self.value(last, scope)])
 
     def _choice(self, node: ast.IfExp, scope: Scope) -> Any:
+        known = truth(node.test, scope)
+        if known is not None:
+            return self.value(node.body if known else node.orelse, scope)
         self.decide(node.test, scope)
         return abstract.join(self.value(node.body, scope), self.value(node.orelse, scope))
 

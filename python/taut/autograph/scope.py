@@ -33,6 +33,8 @@ class Scope:
     def __init__(self, parent: Scope | None, outer: dict, names: frozenset[str] = frozenset()) -> None:
         self.parent, self.globals, self.names = parent, outer, names
         self.variables: dict[str, Any] = {}
+        # The values of variables of outer functions, until they are assigned.
+        self.constants: dict[str, Any] = {}
         self.nonlocals: set[str] = set()
         self.read: set[str] = set()
         self.changes = 0
@@ -62,6 +64,10 @@ class Scope:
     def assign(self, name: str, kind: Any) -> None:
         """Adds an assignment to a variable."""
         owner: Scope = (self.find(name) or self) if name in self.nonlocals else self
+        if name in owner.constants:
+            del owner.constants[name]
+            owner.changes += 1
+            owner.stale = True
         before = owner.variables.get(name, BOTTOM)
         after = abstract.join(before, kind)
         if after != before:

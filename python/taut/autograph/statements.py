@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import abstract
 from .abstract import BOTTOM, LIBRARY, PLAIN, UNKNOWN, Unproven
+from .constants import truth
 from .scope import Scope
 
 if TYPE_CHECKING:
@@ -43,8 +44,16 @@ def _return(analysis: Analysis, node: ast.Return, scope: Scope) -> None:
     scope.returned = abstract.join(scope.returned, found)
 
 
-def _if(analysis: Analysis, node: Any, scope: Scope) -> None:
-    """`if` and `while`."""
+def _if(analysis: Analysis, node: ast.If, scope: Scope) -> None:
+    known = truth(node.test, scope)
+    if known is not None:
+        # The other branch does not run.
+        analysis.block(node.body if known else node.orelse, scope)
+        return
+    _while(analysis, node, scope)
+
+
+def _while(analysis: Analysis, node: Any, scope: Scope) -> None:
     analysis.decide(node.test, scope)
     analysis.block(node.body, scope)
     analysis.block(node.orelse, scope)
@@ -124,6 +133,6 @@ STATEMENTS: dict[type, Callable] = {
     ast.Raise: _raise,
     ast.Return: _return,
     ast.Try: _try,
-    ast.While: _if,
+    ast.While: _while,
     ast.With: _with,
 }
