@@ -11,7 +11,7 @@ from . import _native, _raw_ops as raw
 from .errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from ._typing import DTypeLike, ShapeLike, TensorLike
+    from ._typing import ShapeLike, TensorLike
 
 
 def refuse(name: str, message: str, kind: type[Exception] = InvalidArgumentError) -> NoReturn:
@@ -48,25 +48,22 @@ def as_ints(values: Any) -> list[int]:
     return [int(values)] if isinstance(values, (int, np.integer)) else [int(value) for value in values]
 
 
-def convert_weak(value: TensorLike, dtype: DTypeLike) -> _native.Tensor:
-    """Converts a value to a tensor. Python numbers and lists, which are weakly typed, take `dtype` if it can hold them."""
-    tensor = _native.as_tensor(value)
-    target = _native.DType(dtype)
-    if hasattr(value, "dtype") or tensor.dtype == target or tensor.dtype.is_bool:
-        return tensor
-    holds = target.is_floating or (target.is_integer and tensor.dtype.is_integer)
-    return _native.as_tensor(value, target) if holds else tensor
-
-
 def unify_dtypes(values: Iterable[TensorLike]) -> list[_native.Tensor]:
-    """Converts values to tensors. Python numbers and lists take the element type of the tensors among them."""
+    """Converts values to tensors. Python numbers, lists and arrays take the element type of the tensors among them; without
+    tensors, numbers and lists take that of the arrays."""
     values = list(values)
-    dtype = next((_native.DType(value.dtype) for value in values if hasattr(value, "dtype")), None)
-    if dtype is not None:
-        return [value if isinstance(value, _native.Tensor) else convert_weak(value, dtype) for value in values]
+    known = next((value.dtype for value in values if isinstance(value, _native.Array)), None)
+    if known is not None:
+        return [_native.tensor_beside(value, known) for value in values]
     tensors = [_native.as_tensor(value) for value in values]
-    floating = next((tensor.dtype for tensor in tensors if tensor.dtype.is_floating), None)
-    return tensors if floating is None else [convert_weak(value, floating) for value in values]
+    typed = [tensor.dtype for value, tensor in zip(values, tensors) if hasattr(value, "dtype")]
+    dtype = next(iter(typed or [tensor.dtype for tensor in tensors if tensor.dtype.is_floating]), None)
+    if dtype is None:
+        return tensors
+    return [
+        tensor if hasattr(value, "dtype") else _native.tensor_beside(value, dtype)
+        for value, tensor in zip(values, tensors)
+    ]
 
 
 def is_number(value: object) -> bool:

@@ -336,7 +336,7 @@ def digamma(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The derivative of [`lgamma`], the digamma function; NaN at the negative integers."""
 
 def div(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
+    """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""
 
 def div_no_nan(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """True division, `x / y`, with the result 0 where y is 0."""
@@ -578,7 +578,7 @@ def maximum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise maximum of x and y; NaN if either is NaN."""
 
 def mean(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The mean over axes; over all axes if `axes` is `None`. Integers give `float64`."""
+    """The mean over axes; over all axes if `axes` is `None`. Integers give `float32`."""
 
 def meshgrid(args: Sequence[TensorLike], indexing: str = ..., *, name: str | None = ...) -> Tensor | tuple[Tensor, ...]:
     """Coordinate grids of coordinate vectors: one tensor per vector, each with the shape of the grid, as views."""
@@ -677,7 +677,7 @@ def range(
     """The sequence `start`, `start + delta`, … up to but excluding `limit`."""
 
 def reciprocal(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The reciprocal of each element, `1 / x`; integers give `float64`."""
+    """The reciprocal of each element, `1 / x`; integers give `float32`."""
 
 def relu(features: TensorLike, *, name: str | None = ...) -> Tensor:
     """Rectified linear unit: `max(features, 0)`."""

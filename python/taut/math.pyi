@@ -89,7 +89,7 @@ def digamma(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The derivative of [`lgamma`], the digamma function; NaN at the negative integers."""
 
 def divide(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
+    """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""
 
 def divide_no_nan(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """True division, `x / y`, with the result 0 where y is 0."""
@@ -188,7 +188,7 @@ def pow(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """`x` to the power of `y`. Integers wrap; a negative power of an integer is the truncated reciprocal."""
 
 def reciprocal(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The reciprocal of each element, `1 / x`; integers give `float64`."""
+    """The reciprocal of each element, `1 / x`; integers give `float32`."""
 
 def reduce_all(
     input_tensor: TensorLike,
@@ -275,4 +275,4 @@ def tanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic tangent of each element, between -1 and 1."""
 
 def truediv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
+    """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""

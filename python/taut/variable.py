@@ -183,12 +183,12 @@ def _restored(value: TensorLike, trainable: bool, name: str | None, dtype: DType
 
 
 def _typed(variable: Variable, value: TensorLike) -> Any:
-    """Python numbers and lists in the variable's type; the engine refuses tensors of another type."""
-    if isinstance(value, (_native.Array, bool, int, float)):
-        return value
+    """Lists in the variable's type. The engine converts numbers and arrays, and refuses tensors of another type."""
     if isinstance(value, IndexedSlices):
         return value.__taut_tensor__()
-    return _native.as_tensor(value, None if hasattr(value, "dtype") else variable.dtype)
+    if isinstance(value, (bool, int, float)) or hasattr(value, "dtype"):
+        return value
+    return _native.as_tensor(value, variable.dtype)
 
 
 __all__ = ["Variable"]

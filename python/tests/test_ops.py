@@ -49,7 +49,7 @@ def test_range():
 def test_linspace():
     for num in (1, 2, 7):
         np.testing.assert_allclose(tf.linspace(1.0, 4.0, num), np.linspace(1, 4, num), rtol=1e-6)
-    assert tf.linspace(0, 10, 3).dtype == tf.float64
+    assert tf.linspace(0, 10, 3).dtype == tf.float32
     for axis in (0, 1, -1):
         got = tf.linspace([0.0, 1.0], [10.0, 30.0], 5, axis=axis)
         np.testing.assert_allclose(got, np.linspace([0, 1], [10, 30], 5, axis=axis), rtol=1e-6)
@@ -238,7 +238,7 @@ def test_numbers_take_the_type_of_the_tensors_they_stand_with():
     assert tf.stack([tf.constant(1.0, tf.float16), 2]).dtype == tf.float16
     assert tf.concat([tf.constant([1.0]), [2, 3]], 0).dtype == tf.float32
     assert tf.concat([np.array([1.0]), [2.5]], 0).dtype == tf.float64
-    assert tf.stack([tf.constant(1), 2.5]).dtype == tf.float64
+    assert tf.stack([tf.constant(1), 2.5]).dtype == tf.float32
     assert tf.truncatediv(7, tf.constant([2.0])).dtype == tf.float32
 
 

@@ -4,7 +4,8 @@
 
 DIRECTORY is what `cargo run -p taut-core --example conformance -- DIRECTORY` wrote: a manifest that names, for each
 case, the arguments and either a NumPy expression for the expected result or a statement that must be true of the
-result `out`. Nothing here knows an op; the expressions stand beside the ops.
+result `out`. Nothing here knows an op; the expressions stand beside the ops. Types are NumPy's, except that floats are as
+wide as the floats among the arguments, and float32 if there are only integers (`float_dtype`).
 """
 
 import json
@@ -61,9 +62,37 @@ def widened(value):
     return value
 
 
-def uses_bfloat16(args):
+def array_dtypes(args):
     flat = [one for value in args.values() for one in (value if isinstance(value, list) else [value])]
-    return any(isinstance(one, np.ndarray) and one.dtype == ml_dtypes.bfloat16 for one in flat)
+    return [one.dtype for one in flat if isinstance(one, np.ndarray)]
+
+
+def uses_bfloat16(args):
+    return any(dtype == ml_dtypes.bfloat16 for dtype in array_dtypes(args))
+
+
+def is_float(dtype):
+    return dtype.name in TOLERANCE
+
+
+def float_dtype(args):
+    """The float type that Taut computes in: the widest among the arrays, float32 if all are integers; None if an argument
+    names the type, or there are no arrays."""
+    dtypes = array_dtypes(args)
+    if not dtypes or any(isinstance(value, np.dtype) for value in args.values()):
+        return None
+    floats = {dtype.name: dtype for dtype in dtypes if is_float(dtype)}
+    if {"float16", "bfloat16"} <= set(floats) or not floats:
+        floats["float32"] = np.dtype(np.float32)
+    return max(floats.values(), key=lambda dtype: dtype.itemsize)
+
+
+def wide_integers(value):
+    """Small integers and booleans as int64, of which NumPy's mathematical functions are float64 instead of float16."""
+    if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+        return [wide_integers(one) for one in value]
+    is_small = isinstance(value, np.ndarray) and value.dtype.kind in "biu" and value.dtype.itemsize <= 2
+    return value.astype(np.int64) if is_small else value
 
 
 def narrowed(want, dtype):
@@ -75,13 +104,14 @@ def narrowed(want, dtype):
     return np.where(np.isinf(cast) & np.isfinite(want), np.copysign(largest, cast), cast)
 
 
-def difference(got, want, loose):
-    """What is wrong with `got`, or None."""
+def difference(got, want, floating, loose):
+    """What is wrong with `got`, or None. `floating` is the type of float results, if it is not NumPy's."""
     want = np.asarray(want)
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
-    if got.dtype != want.dtype and not (loose and got.dtype.name in TOLERANCE):
-        return f"dtype {got.dtype}, expected {want.dtype}"
+    wanted = floating if floating is not None and is_float(want.dtype) else want.dtype
+    if got.dtype != wanted and not (loose and is_float(got.dtype)):
+        return f"dtype {got.dtype}, expected {wanted}"
     tolerance = TOLERANCE.get(got.dtype.name)
     if tolerance is None:
         if not np.array_equal(got, want):
@@ -106,20 +136,29 @@ def check(case, archive):
         return None if np.all(verdict) else f"not true: {case['property']}\nout = {out}"
     want = eval(case["numpy"], scope)
     want = list(want) if isinstance(want, (tuple, list)) else [want]
+    floating = float_dtype(args)
+    if floating is not None and not any(map(is_float, array_dtypes(args))) and is_float(np.asarray(want[0]).dtype):
+        scope.update({name: wide_integers(value) for name, value in args.items()})
+        want = eval(case["numpy"], scope)
+        want = list(want) if isinstance(want, (tuple, list)) else [want]
     if len(want) != len(out):
         return f"{len(out)} results, expected {len(want)}"
     for got, expected in zip(out, want):
-        wrong = difference(got, expected, loose)
+        wrong = difference(got, expected, floating, loose)
         if wrong:
             return wrong
     return None
 
 
 def check_promotion(a, b, result):
-    if "bfloat16" in (a, b):
-        return None  # NumPy itself has no bfloat16; the table in the documentation says what it meets.
-    want = np.result_type(np.dtype(a), np.dtype(b)).name
-    return None if want == result else f"{a} with {b} is {result}, NumPy says {want}"
+    """The rule is NumPy's within integers and within floats; a float wins over an integer, and no integer becomes a float."""
+    left, right = numpy_dtype(a), numpy_dtype(b)
+    if is_float(left) != is_float(right):
+        want = a if is_float(left) else b
+    else:
+        want = np.result_type(left, right).name
+        want = "error" if want == "float64" and not is_float(left) else want
+    return None if want == result else f"{a} with {b} is {result}, expected {want}"
 
 
 def main():

@@ -35,8 +35,8 @@ fn main() -> Result<()> {
     }
     for a in DType::ALL {
         for b in DType::ALL {
-            writeln!(manifest, "{{\"promote\": [\"{a}\", \"{b}\", \"{}\"]}}", promote(a, b))
-                .expect("as above");
+            let result = promote(a, b).map_or("error", DType::name);
+            writeln!(manifest, "{{\"promote\": [\"{a}\", \"{b}\", \"{result}\"]}}").expect("as above");
         }
     }
     std::fs::write(directory.join("manifest.jsonl"), manifest)?;

@@ -1,53 +1,62 @@
-//! Type promotion: NumPy's table, with `bfloat16` added.
+//! Type promotion: a tensor's bytes do not grow because of the type of the operand beside it.
 //!
 //! | | bool | u8 | u16 | u32 | u64 | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
 //! |---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 //! | **bool** | bool | u8 | u16 | u32 | u64 | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
 //! | **u8** | | u8 | u16 | u32 | u64 | i16 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! | **u16** | | | u16 | u32 | u64 | i32 | i32 | i32 | i64 | f32 | f32 | f32 | f64 |
-//! | **u32** | | | | u32 | u64 | i64 | i64 | i64 | i64 | f64 | f64 | f64 | f64 |
-//! | **u64** | | | | | u64 | f64 | f64 | f64 | f64 | f64 | f64 | f64 | f64 |
+//! | **u16** | | | u16 | u32 | u64 | i32 | i32 | i32 | i64 | f16 | bf16 | f32 | f64 |
+//! | **u32** | | | | u32 | u64 | i64 | i64 | i64 | i64 | f16 | bf16 | f32 | f64 |
+//! | **u64** | | | | | u64 | error | error | error | error | f16 | bf16 | f32 | f64 |
 //! | **i8** | | | | | | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! | **i16** | | | | | | | i16 | i32 | i64 | f32 | f32 | f32 | f64 |
-//! | **i32** | | | | | | | | i32 | i64 | f64 | f64 | f64 | f64 |
-//! | **i64** | | | | | | | | | i64 | f64 | f64 | f64 | f64 |
+//! | **i16** | | | | | | | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
+//! | **i32** | | | | | | | | i32 | i64 | f16 | bf16 | f32 | f64 |
+//! | **i64** | | | | | | | | | i64 | f16 | bf16 | f32 | f64 |
 //! | **f16** | | | | | | | | | | f16 | f32 | f32 | f64 |
 //! | **bf16** | | | | | | | | | | | bf16 | f32 | f64 |
 //! | **f32** | | | | | | | | | | | | f32 | f64 |
 //!
-//! Plain numbers are weak: they take the tensor's type if its kind can hold them (`float32` tensor + `2.5` is
-//! `float32`), else the kind's own type (`int32` tensor + `2.5` is `float64`, as in NumPy).
+//! - An integer or bool beside a float takes the float's type; two floats take the wider one.
+//! - Two integers take the smallest integer type that holds both ranges, as in NumPy. No integer type holds those of `uint64`
+//!   and a signed type, and a float would round: that is an error.
+//! - Plain numbers are weak: they take the tensor's type. A float beside a tensor of integers makes `float32`, an integer
+//!   beside a tensor of bools its own type.
+//! - Mathematical functions and true division of integers compute in `float32`.
 
+use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+use crate::tensor::Tensor;
 use taut_kernels::DType::{self, *};
+use taut_memory::Location;
 
-/// The type that an op on two tensors of these types has.
+/// The type that an op on two tensors of these types has; an error for `uint64` and a signed integer.
 ///
 /// ```
 /// # use taut_core::{DType, promote};
-/// assert_eq!(promote(DType::I32, DType::F32), DType::F64);
-/// assert_eq!(promote(DType::U8, DType::I8), DType::I16);
+/// assert_eq!(promote(DType::I32, DType::F32)?, DType::F32);
+/// assert_eq!(promote(DType::U8, DType::I8)?, DType::I16);
+/// assert!(promote(DType::U64, DType::I8).is_err());
+/// # Ok::<(), taut_core::Error>(())
 /// ```
 #[inline]
-pub fn promote(a: DType, b: DType) -> DType {
+pub fn promote(a: DType, b: DType) -> Result<DType> {
     if a == b {
-        return a;
+        return Ok(a);
     }
     let (low, high) = if a < b { (a, b) } else { (b, a) };
     match (low, high) {
-        (Bool, other) => other,
-        (F16, BF16) => F32,
-        (low, F64) if low <= F64 => F64,
-        (F16 | BF16, F32) => F32,
-        (U8 | I8, float) if float.is_float() => float,
-        (U16 | I16, F16 | BF16 | F32) => F32,
-        (_, float) if float.is_float() => F64,
-        (U64, _) => F64,
+        (F16, BF16) => Ok(F32),
+        (U64, signed) if signed.is_signed_integer() => Err(no_common_integer(a, b)),
         (unsigned, signed) if unsigned.is_unsigned_integer() && signed.is_signed_integer() => {
-            signed_of_size((unsigned.size() * 2).max(signed.size()))
+            Ok(signed_of_size((unsigned.size() * 2).max(signed.size())))
         }
-        (_, wider) => wider,
+        (_, wider) => Ok(wider),
     }
+}
+
+#[cold]
+fn no_common_integer(a: DType, b: DType) -> Error {
+    Error::dtype(format!("no integer type holds the values of both {a} and {b}"))
+        .help("cast one of them to the other's type")
 }
 
 fn signed_of_size(size: usize) -> DType {
@@ -58,32 +67,60 @@ fn signed_of_size(size: usize) -> DType {
     }
 }
 
+/// The type that the tensors of a call promote to; `float32` if there are none. An error names the op and the caller's line.
+#[track_caller]
+pub(crate) fn common_dtype<'a>(
+    op: &'static str,
+    tensors: impl IntoIterator<Item = &'a Tensor> + Clone,
+) -> Result<DType> {
+    let mut dtypes = tensors.clone().into_iter().map(Tensor::dtype);
+    let first = dtypes.next().unwrap_or(F32);
+    match dtypes.try_fold(first, promote) {
+        Ok(dtype) => Ok(dtype),
+        Err(error) => Err(error.in_op(op, tensors.into_iter().map(Tensor::spec)).at(Location::caller())),
+    }
+}
+
 /// The type that an op on a tensor and a plain number has.
 #[inline]
 pub fn promote_scalar(dtype: DType, scalar: Scalar) -> DType {
     match scalar {
-        Scalar::Float(_) if dtype.is_float() => dtype,
-        Scalar::Float(_) => F64,
-        Scalar::Bool(_) => dtype,
-        Scalar::Int(_) | Scalar::Uint(_) if dtype == Bool => I64,
-        Scalar::Int(_) | Scalar::Uint(_) => dtype,
+        Scalar::Float(_) if !dtype.is_float() => F32,
+        Scalar::Int(_) | Scalar::Uint(_) if dtype == Bool => scalar.default_dtype(),
+        _ => dtype,
     }
 }
 
-/// The floating-point type that mathematical functions of this type compute in, as NumPy chooses it.
+/// The floating-point type that mathematical functions and true division of this type compute in.
 #[inline]
 pub fn float_of(dtype: DType) -> DType {
-    match dtype {
-        F16 | BF16 | F32 | F64 => dtype,
-        Bool | U8 | I8 => F16,
-        U16 | I16 => F32,
-        U32 | I32 | U64 | I64 => F64,
-    }
+    if dtype.is_float() { dtype } else { F32 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_weak() {
+        let _ledger = taut_memory::testing::ledger_check();
+        for dtype in DType::ALL {
+            let float = promote_scalar(dtype, Scalar::Float(0.5));
+            assert_eq!(float, if dtype.is_float() { dtype } else { F32 });
+            assert_eq!(promote_scalar(dtype, Scalar::Bool(true)), dtype);
+            let integer = promote_scalar(dtype, Scalar::Int(1));
+            assert_eq!(integer, if dtype == Bool { I32 } else { dtype });
+        }
+        assert_eq!(promote_scalar(Bool, Scalar::Int(1 << 40)), I64);
+    }
+
+    #[test]
+    fn refusal_names_both_types_in_order() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let message = promote(I32, U64).unwrap_err().to_string();
+        assert!(message.contains("both int32 and uint64"), "{message}");
+        assert!(message.contains("cast"), "{message}");
+    }
 
     /// The documented table is the tested one: it is read from this file.
     #[test]
@@ -103,8 +140,9 @@ mod tests {
             let cells: Vec<&str> = line.trim_start_matches("//! |").split('|').map(str::trim).collect();
             let row = short(cells[0].trim_matches('*'));
             for (column, cell) in DType::ALL.iter().zip(&cells[1..]).filter(|(_, cell)| !cell.is_empty()) {
-                assert_eq!(promote(row, *column), short(cell), "{row} with {column}");
-                assert_eq!(promote(*column, row), short(cell), "{column} with {row}");
+                let expected = (*cell != "error").then(|| short(cell));
+                assert_eq!(promote(row, *column).ok(), expected, "{row} with {column}");
+                assert_eq!(promote(*column, row).ok(), expected, "{column} with {row}");
                 checked += 1;
             }
         }

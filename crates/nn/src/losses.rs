@@ -121,7 +121,7 @@ pub(crate) fn broadcast_weights(values: &Tensor, weights: &Tensor) -> Result<Ten
 
 /// Predictions in float32 or wider: half precision cannot represent probabilities close to 1.
 fn at_least_f32(predicted: &Tensor) -> Result<Tensor> {
-    cast(predicted, promote(predicted.dtype(), DType::F32))
+    cast(predicted, promote(predicted.dtype(), DType::F32)?)
 }
 
 /// Targets and predictions with the same dtype and shape, of rank >= 2. A last axis of size 1 may be missing on one side.

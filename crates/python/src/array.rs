@@ -391,6 +391,15 @@ pub fn as_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny
     wrap(value.py(), convert::tensor_of(value, wanted, Memory::Share)?)
 }
 
+/// Converts an operand beside a tensor of type `dtype`, which numbers, lists and arrays take.
+#[pyfunction]
+pub fn tensor_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Object<'py> {
+    if value.is_instance_of::<Tensor>() {
+        return Ok(value.clone());
+    }
+    wrap(value.py(), convert::tensor_beside(value, Some(dtype::given(dtype)?))?)
+}
+
 /// Converts an object to a tensor that shares no memory with writable arrays.
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]

@@ -44,7 +44,7 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Opti
     if object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
     }
-    let Some(made) = tensor_like(object, None, Memory::Share)? else { return Ok(None) };
+    let Some(made) = tensor_like(object, exact(dtype), Memory::Share)? else { return Ok(None) };
     match dtype {
         Some(dtype) => promote_weak(object.py(), made, dtype).map(|tensor| Some(tensor.into())),
         None => Ok(Some(made.into())),
@@ -53,19 +53,42 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Opti
 
 /// Converts an object beside a tensor of type `dtype`, if there is one.
 pub fn tensor_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
-    let made = tensor(object)?;
     match dtype {
-        Some(dtype) if !object.is_instance_of::<Array>() => promote_weak(object.py(), made, dtype),
-        _ => Ok(made),
+        Some(dtype) if !object.is_instance_of::<Array>() => {
+            let made = tensor_of(object, exact(Some(dtype)), Memory::Share)?;
+            promote_weak(object.py(), made, dtype)
+        }
+        _ => tensor(object),
     }
 }
 
-/// Lists and arrays beside a tensor take its element type, if theirs is of the same kind.
+/// The type to convert an operand to at once: Python's floats beside `float64` are not rounded to `float32` on the way.
+fn exact(beside: Option<DType>) -> Option<DType> {
+    beside.filter(|dtype| *dtype == DType::F64)
+}
+
+/// As [`tensor_beside`] for an argument that need not have the other's type, such as indices: only floats beside floats take it.
+pub fn float_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+    let made = tensor(object)?;
+    let takes = |dtype: &DType| made.dtype().is_float() && dtype.is_float() && made.dtype() != *dtype;
+    match dtype.filter(takes) {
+        Some(dtype) => tensor_beside(object, Some(dtype)),
+        None => Ok(made),
+    }
+}
+
+/// Lists and arrays beside a tensor take its element type if that is of their kind or a float. `float64`, which NumPy makes
+/// of any Python float, becomes `float32` beside integers.
 fn promote_weak(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
     let own = made.dtype();
-    let same_kind =
-        own.is_float() && dtype.is_float() || own.is_integer() && (dtype.is_float() || dtype.is_integer());
-    if own == dtype || !same_kind {
+    let dtype = match own {
+        DType::Bool => own,
+        _ if own.is_integer() && dtype == DType::Bool => own,
+        DType::F64 if !dtype.is_float() => DType::F32,
+        _ if own.is_float() && !dtype.is_float() => own,
+        _ => dtype,
+    };
+    if own == dtype {
         return Ok(made);
     }
     if dtype.is_integer() {
@@ -253,7 +276,9 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
             Operand::Tensor(tensor) => Some(tensor.dtype()),
             Operand::Scalar(_) => None,
         });
-        let common = tensors.reduce(taut::promote).unwrap_or(DType::F32);
+        let mut tensors = tensors;
+        let first = tensors.next().unwrap_or(DType::F32);
+        let common = tensors.try_fold(first, taut::promote).map_err(|error| exception(py, error))?;
         let common = parts.iter().fold(common, |common, part| match part {
             Operand::Tensor(_) => common,
             Operand::Scalar(scalar) => taut_core::promote_scalar(common, *scalar),

@@ -39,7 +39,7 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::array::{Array, Tensor, as_tensor, own_tensor};
+    use super::array::{Array, Tensor, as_tensor, own_tensor, tensor_beside};
     #[pymodule_export]
     use super::budget::Budget;
     #[pymodule_export]

@@ -92,7 +92,7 @@ fn argument(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DTy
         return Ok(ArgValue::None);
     }
     Ok(match kind {
-        ParamKind::Tensor => ArgValue::Tensor(convert::tensor(object)?),
+        ParamKind::Tensor => ArgValue::Tensor(convert::float_beside(object, beside)?),
         ParamKind::Operand | ParamKind::Scalar => match convert::number(object)? {
             Some(Scalar::Bool(value)) => ArgValue::Bool(value),
             Some(Scalar::Int(value)) => ArgValue::Int(value),
@@ -102,7 +102,10 @@ fn argument(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DTy
         },
         ParamKind::Tensors => {
             let parts = if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-                object.try_iter()?.map(|part| convert::tensor(&part?)).collect::<PyResult<Vec<Tensor>>>()?
+                let parts = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+                let beside = parts.iter().find_map(dtype_of);
+                let made = parts.iter().map(|part| convert::tensor_beside(part, beside));
+                made.collect::<PyResult<Vec<Tensor>>>()?
             } else {
                 vec![convert::tensor(object)?]
             };
@@ -129,6 +132,11 @@ fn argument(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DTy
         ParamKind::DType => ArgValue::DType(crate::dtype::given(object)?),
         ParamKind::Str => ArgValue::Str(convert::string(object)?.into()),
     })
+}
+
+/// The element type of a tensor or variable; `None` for other objects.
+fn dtype_of(object: &Bound<'_, PyAny>) -> Option<taut::DType> {
+    object.cast::<Array>().ok().map(|array| array.get().spec().dtype)
 }
 
 /// Whether it is a single integer, and not a list or tensor of one.
@@ -207,8 +215,8 @@ impl Op {
             return self.call_binary(py, args, kwargs, function);
         }
         let mut values: smallvec::SmallVec<[ArgValue; 4]> = smallvec::SmallVec::new();
-        let beside =
-            args.iter().find_map(|arg| arg.cast::<Array>().ok().map(|array| array.get().spec().dtype));
+        let beside = args.iter().find_map(|arg| dtype_of(&arg));
+        let beside = beside.or_else(|| kwargs?.values().iter().find_map(|arg| dtype_of(&arg)));
         let mut named = 0;
         for (i, param) in self.params.iter().enumerate() {
             let given = self.given(py, args, kwargs, i)?;

@@ -61,7 +61,7 @@ fn scatter<'py>(
 ) -> PyResult<()> {
     let variable = own(slf)?;
     let indices = convert::tensor(indices)?;
-    let updates = convert::tensor_of(updates, Some(variable.dtype()), Memory::Share)?;
+    let updates = convert::tensor_beside(updates, Some(variable.dtype()))?;
     call(slf.py(), updates.spec().bytes(), || work(variable, indices, updates))
 }
 

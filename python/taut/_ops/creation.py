@@ -50,7 +50,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     start, num = as_tensor(start), int(num)
     stop = as_tensor(stop, start.dtype) if not isinstance(stop, _native.Array) else stop
     if start.dtype.is_integer:
-        start = raw.cast(start, dtypes.float64)
+        start = raw.cast(start, dtypes.float32)
     stop = cast_to(stop, start.dtype)
     if num < 1:
         refuse("linspace", f"num must be >= 1, got {num}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import as_ints, as_shape, convert_weak, refuse, refuse_option, value_range
-from .._native import Tensor, as_tensor
+from .._common import as_ints, as_shape, refuse, refuse_option, value_range
+from .._native import Tensor, as_tensor, tensor_beside
 
 if TYPE_CHECKING:
     from .._typing import ShapeLike, TensorLike
@@ -162,7 +162,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: ShapeLike, name:
 
 def _scatter(which: Any, tensor: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     tensor = as_tensor(tensor)
-    return which(tensor, indices, convert_weak(updates, tensor.dtype))
+    return which(tensor, indices, tensor_beside(updates, tensor.dtype))
 
 
 def tensor_scatter_nd_update(

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _raw_ops as raw, dtypes
 from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
+from .elementwise import truncatediv
 
 if TYPE_CHECKING:
     from .._typing import AxisLike, DTypeLike, TensorLike
@@ -45,8 +46,12 @@ def reduce_mean(
 ) -> Tensor:
     """Computes the mean over axes, in the input's element type (integers are truncated)."""
     x = as_tensor(input_tensor)
-    made = raw.mean(x, axis, keepdims)
-    return made if made.dtype == x.dtype else _in_input_dtype("reduce_mean", made, x)
+    if x.dtype.is_floating:
+        return raw.mean(x, axis, keepdims)
+    # Integers are summed as such: float32 would round them.
+    total = raw.sum(x, axis, keepdims)
+    count = max(x.size // max(total.size, 1), 1)
+    return _in_input_dtype("reduce_mean", truncatediv(total, count), x)
 
 
 def _reduce_extreme(which: Any, x: Tensor, axis: AxisLike, keepdims: bool, neutral: str) -> Tensor:

@@ -34,9 +34,9 @@ def unsorted_segment_max(
 def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """Computes the mean of the rows with equal ids; 0 for empty segments. The mean of integers is float64."""
+    """Computes the mean of the rows with equal ids; 0 for empty segments. The mean of integers is float32."""
     data = as_tensor(data)
-    data = raw.cast(data, dtypes.float64) if data.dtype.is_integer else data
+    data = raw.cast(data, dtypes.float32) if data.dtype.is_integer else data
     return _unsorted_segment("mean", data, segment_ids, num_segments)
 
 

@@ -1,7 +1,7 @@
 """The Python array API standard, version 2024.12, on tensors.
 
 Where the standard leaves a choice: the default floating-point type is float32 and the default integer type int64; mixed
-kinds promote as in NumPy. There are no complex types, and arrays are immutable.
+kinds promote to the float type. There are no complex types, and arrays are immutable.
 
 >>> from taut import array_api as xp
 >>> float(xp.sum(xp.linspace(0.0, 1.0, 5)))

@@ -127,7 +127,7 @@ def cosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic cosine of each element."""
 
 def divide(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
+    """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""
 
 def equal(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise `x == y`; false where either is NaN."""
@@ -218,7 +218,7 @@ def pow(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
     """`x` to the power of `y`. Integers wrap; a negative power of an integer is the truncated reciprocal."""
 
 def reciprocal(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The reciprocal of each element, `1 / x`; integers give `float64`."""
+    """The reciprocal of each element, `1 / x`; integers give `float32`."""
 
 def remainder(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
     """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""

@@ -65,7 +65,10 @@ def result_type(*arrays_and_dtypes: Any) -> _native.DType:
 
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether a type, or that of an array, promotes to another type."""
-    return result_type(from_, to) == dtypes.as_dtype(to)
+    try:
+        return result_type(from_, to) == dtypes.as_dtype(to)
+    except TypeError:  # uint64 and a signed integer have no common type
+        return False
 
 
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:

@@ -7,7 +7,7 @@ use crate::op::{Cost, Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::reduce::sum;
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::cast;
-use crate::promote::{float_of, promote, promote_scalar};
+use crate::promote::{common_dtype, float_of, promote, promote_scalar};
 use crate::scalar::{Operand, Scalar};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -54,10 +54,8 @@ pub enum ElementwiseVjp {
 pub enum ComputeDType {
     /// The promoted dtype of its inputs.
     Same,
-    /// The promoted dtype if it is a float, else the float dtype that NumPy's mathematical functions choose.
+    /// The promoted dtype if it is a float, else `float32`.
     Float,
-    /// The promoted dtype if it is a float, else `float64`, as in NumPy's true division.
-    TrueDivide,
 }
 
 impl Elementwise {
@@ -134,8 +132,7 @@ impl Elementwise {
     fn compute_dtype(&self, dtype: DType) -> DType {
         match self.types {
             ComputeDType::Float => float_of(dtype),
-            ComputeDType::TrueDivide if !dtype.is_float() => DType::F64,
-            ComputeDType::Same | ComputeDType::TrueDivide => dtype,
+            ComputeDType::Same => dtype,
         }
     }
 
@@ -145,7 +142,7 @@ impl Elementwise {
         let dtype = self.compute_dtype(promoted);
         match operand {
             Operand::Tensor(tensor) => cast(tensor, dtype),
-            Operand::Scalar(scalar) if !scalar.fits(promoted) => Err(self.does_not_fit(scalar, promoted)),
+            Operand::Scalar(scalar) if !scalar.fits(dtype) => Err(self.does_not_fit(scalar, dtype)),
             Operand::Scalar(scalar) => Tensor::constant(scalar, dtype),
         }
     }
@@ -311,19 +308,22 @@ pub(super) fn check_fits(scalar: Scalar, dtype: DType) -> Result<()> {
 
 /// The common dtype of operands: the promoted dtype of the tensors, widened if a scalar is of a higher kind (an integer
 /// tensor and a float scalar make floats).
-pub(super) fn promoted_dtype(operands: &[&Operand]) -> DType {
+#[track_caller]
+pub(super) fn promoted_dtype(op: &Elementwise, operands: &[&Operand]) -> Result<DType> {
     let tensors = operands.iter().filter_map(|operand| match operand {
-        Operand::Tensor(tensor) => Some(tensor.dtype()),
+        Operand::Tensor(tensor) => Some(tensor),
         Operand::Scalar(_) => None,
     });
     let scalars = operands.iter().filter_map(|operand| match operand {
         Operand::Scalar(scalar) => Some(*scalar),
         Operand::Tensor(_) => None,
     });
-    match tensors.reduce(promote) {
-        Some(dtype) => scalars.fold(dtype, promote_scalar),
-        None => scalars.map(Scalar::default_dtype).reduce(promote).unwrap_or(DType::F32),
+    if tensors.clone().next().is_some() {
+        return Ok(scalars.fold(common_dtype(op.name, tensors)?, promote_scalar));
     }
+    let mut dtypes = scalars.map(Scalar::default_dtype);
+    let first = dtypes.next().unwrap_or(DType::F32);
+    dtypes.try_fold(first, promote).map_err(|error| error.in_op(op.name, []))
 }
 
 /// Applies a unary elementwise op after converting the input to the dtype it computes in.
@@ -345,7 +345,7 @@ pub(super) fn binary(op: &Elementwise, a: Operand, b: Operand) -> Result<Tensor>
             (a, b)
         }
         (a, b) => {
-            let dtype = promoted_dtype(&[&a, &b]);
+            let dtype = promoted_dtype(op, &[&a, &b])?;
             (op.input(a, dtype)?, op.input(b, dtype)?)
         }
     };

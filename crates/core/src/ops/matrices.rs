@@ -10,6 +10,7 @@ use crate::ops::sample::{filled, ramp};
 use crate::ops::shape::{expand_dims, swapaxes};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs};
+use crate::promote::float_of;
 use crate::shape::{Shape, Strides};
 use crate::tensor::Tensor;
 use taut_kernels::linalg::{self as kernels, LinalgError, SvdVectors};
@@ -196,10 +197,11 @@ pub(super) fn numeric(error: LinalgError) -> Error {
     Error::new(ErrorKind::Numeric, error.to_string())
 }
 
-/// Converts integers and bools to `float64`, as NumPy does.
+/// Converts integers and bools to `float32`.
 #[track_caller]
 pub(super) fn wide(a: Tensor) -> Result<Tensor> {
-    if a.dtype().is_float() { Ok(a) } else { cast(a, DType::F64) }
+    let dtype = float_of(a.dtype());
+    cast(a, dtype)
 }
 
 /// Transposes the last two axes.

@@ -245,7 +245,7 @@ pub(super) fn reduce(
     op.keep_dims(apply(&op, [x])?, &shape)
 }
 
-/// As [`reduce`]; integers and bools are converted to `float64` first.
+/// As [`reduce`]; integers and bools are converted to `float32` first.
 #[inline]
 #[track_caller]
 pub(super) fn reduce_float(
@@ -256,8 +256,7 @@ pub(super) fn reduce_float(
     keep: bool,
     gradient: Option<&'static ReductionGradient>,
 ) -> Result<Tensor> {
-    // A mean of integers is float64 in NumPy, whatever their width.
-    let dtype = if x.dtype().is_float() { x.dtype() } else { float_of(crate::DType::I64) };
+    let dtype = float_of(x.dtype());
     reduce(name, code, cast(x, dtype)?, over, keep, gradient)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{ArgValue, InvalidArgs};
 use crate::error::ErrorKind;
+use crate::promote::promote;
 use crate::tensor::Tensor;
 use taut_kernels::DType;
 use taut_kernels::{Element, dispatch};
@@ -115,7 +116,7 @@ pub fn binary(dtypes: &[DType], a: (f64, f64), b: (f64, f64)) -> Vec<Vec<ArgValu
             samples.push(vec![ArgValue::Float(midpoint(a)), shifted(dtype, &[3], b)]);
         }
     }
-    for pair in dtypes.windows(2) {
+    for pair in dtypes.windows(2).filter(|pair| promote(pair[0], pair[1]).is_ok()) {
         samples.push(vec![ramp(pair[0], &[4], a.0, a.1), shifted(pair[1], &[4], b)]);
     }
     samples

@@ -1,5 +1,6 @@
 //! Arithmetic on gradients, dense or sparse, that keeps sparse gradients sparse.
 
+use crate::Spec;
 use crate::error::{Error, Result};
 use crate::gradient::{Gradient, IndexedSlices};
 use crate::ops::binary::{add, clip_by_value, mul};
@@ -8,11 +9,10 @@ use crate::ops::index::{tensor_scatter_add, unique, unsorted_segment_sum};
 use crate::ops::reduce::{clip_by_global_norm, global_norm};
 use crate::ops::shape::{concat, expand_dims};
 use crate::ops::unary::cast;
-use crate::promote::promote;
+use crate::promote::common_dtype;
 use crate::scalar::Operand;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::{DType, Spec};
 use taut_memory::Location;
 
 impl IndexedSlices {
@@ -90,7 +90,7 @@ impl IndexedSlices {
         if parts.len() == 1 {
             return Ok(parts.swap_remove(0));
         }
-        let wide = parts.iter().map(|part| part.indices.dtype()).reduce(promote).unwrap_or(DType::I64);
+        let wide = common_dtype("join", parts.iter().map(|part| &part.indices))?;
         let (mut values, mut indices) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
         for part in parts {
             indices.push(cast(part.indices, wide)?);

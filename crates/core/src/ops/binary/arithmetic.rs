@@ -14,7 +14,7 @@ static SUB: Elementwise = Elementwise::binary("sub", Binary::Sub, ComputeDType::
     .grad(|_| Saves::NOTHING, |_, g, i| if i == 0 { Ok(g) } else { neg(g) });
 static MUL: Elementwise = Elementwise::binary("mul", Binary::Mul, ComputeDType::Same)
     .grad(Saves::others, |call, g, i| mul(g, call.input(1 - i)?));
-static DIV: Elementwise = Elementwise::binary("div", Binary::Div, ComputeDType::TrueDivide).grad(
+static DIV: Elementwise = Elementwise::binary("div", Binary::Div, ComputeDType::Float).grad(
     |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
     |call, g, i| {
         let quotient = div(g, call.input(1)?)?;
@@ -50,7 +50,7 @@ pub fn mul(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&MUL, x.into(), y.into())
 }
 
-/// Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars.
+/// Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {

@@ -39,7 +39,7 @@ pub fn bitwise_xor(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tenso
     binary(&BITWISE_XOR, x.into(), y.into())
 }
 
-/// Unsigned and signed dtypes separately: `uint64` with a signed integer promotes to `float64`, which is not supported.
+/// Unsigned and signed dtypes separately: `uint64` and a signed integer have no common type.
 fn samples() -> Vec<Vec<ArgValue>> {
     let (unsigned, signed) = dtypes::BITS.split_at(5);
     let mut list = pairs(unsigned, (0.0, 120.0), (0.0, 120.0));

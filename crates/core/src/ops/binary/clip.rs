@@ -63,7 +63,7 @@ pub fn clip_by_value(
     clip_value_max: impl Into<Operand>,
 ) -> Result<Tensor> {
     let (t, min, max) = (t.into(), clip_value_min.into(), clip_value_max.into());
-    let dtype = promoted_dtype(&[&t, &min, &max]);
+    let dtype = promoted_dtype(&CLIP, &[&t, &min, &max])?;
     apply(&CLIP, [CLIP.input(t, dtype)?, CLIP.input(min, dtype)?, CLIP.input(max, dtype)?])
 }
 

@@ -22,7 +22,7 @@ static TRUNCATE_MOD: Elementwise =
         },
     );
 static DIV_NO_NAN: Elementwise =
-    Elementwise::binary("div_no_nan", Binary::DivNoNan, ComputeDType::TrueDivide).grad(
+    Elementwise::binary("div_no_nan", Binary::DivNoNan, ComputeDType::Float).grad(
         |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
         |call, g, i| {
             let quotient = div_no_nan(g, call.input(1)?)?;

@@ -8,7 +8,7 @@ use crate::ops::{
     ArgValue, Code, ComputeDType, Elementwise, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples,
     one,
 };
-use crate::{DType, Operand, Saves, Tensor, apply};
+use crate::{DType, Operand, Saves, Tensor, apply, promote};
 
 static WHERE: Elementwise = Elementwise::new("where", Code::Select, ComputeDType::Same).grad_with(
     |_| Saves::residual_of([0]),
@@ -28,7 +28,7 @@ static WHERE: Elementwise = Elementwise::new("where", Code::Select, ComputeDType
 #[track_caller]
 pub fn where_(condition: impl Into<Tensor>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     let (x, y) = (x.into(), y.into());
-    let dtype = promoted_dtype(&[&x, &y]);
+    let dtype = promoted_dtype(&WHERE, &[&x, &y])?;
     apply(&WHERE, [condition.into(), WHERE.input(x, dtype)?, WHERE.input(y, dtype)?])
 }
 
@@ -53,7 +53,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
                 list.push(vec![condition(c), ramp(dtype, x, -9.0, 9.0), ramp(dtype, y, 0.0, 5.0)]);
             }
         }
-        for pair in dtypes::ALL.windows(2) {
+        for pair in dtypes::ALL.windows(2).filter(|pair| promote(pair[0], pair[1]).is_ok()) {
             list.push(vec![condition(&[4]), ramp(pair[0], &[4], -9.0, 9.0), ramp(pair[1], &[4], 0.0, 5.0)]);
         }
         list.push(vec![condition(&[4]), ramp(DType::F32, &[4], -9.0, 9.0), ArgValue::Float(0.5)]);

@@ -32,7 +32,7 @@ pub fn right_shift(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tenso
     binary(&RIGHT_SHIFT, x.into(), y.into())
 }
 
-/// Unsigned and signed dtypes separately: `uint64` with a signed integer promotes to `float64`, which is not supported.
+/// Unsigned and signed dtypes separately: `uint64` and a signed integer have no common type.
 fn samples() -> Vec<Vec<ArgValue>> {
     let (unsigned, signed) = dtypes::INTEGERS.split_at(4);
     let mut list = pairs(unsigned, (0.0, 120.0), (0.0, 70.0));

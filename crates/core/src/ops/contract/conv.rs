@@ -8,7 +8,8 @@ use crate::ops::vmap::{merge_batch_into_axis, merge_leading_axes, single_output,
 use crate::ops::window::{Channels, Padding, Slide, SlideArgs, sliding_reference};
 use crate::ops::windowed::{Role, WindowRule, WindowShapes, Windowed};
 use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Saves, Tensor, VjpCall, apply, promote};
+use crate::promote::common_dtype;
+use crate::{DType, Gradients, Saves, Tensor, VjpCall, apply};
 use taut_kernels::conv as kernel;
 use taut_memory::Location;
 
@@ -153,7 +154,7 @@ pub(super) fn bilinear_gradients(
 #[track_caller]
 pub fn conv(x: impl Into<Tensor>, filters: impl Into<Tensor>, options: &ConvOptions) -> Result<Tensor> {
     let (x, filters) = (x.into(), filters.into());
-    let dtype = promote(x.dtype(), filters.dtype());
+    let dtype = common_dtype("conv", [&x, &filters])?;
     apply(&Windowed::new(&CONV, options), [cast(x, dtype)?, cast(filters, dtype)?])
 }
 
@@ -174,7 +175,7 @@ fn conv_of_rank(
             filters.shape()
         ))));
     }
-    let dtype = promote(x.dtype(), filters.dtype());
+    let dtype = common_dtype(name, [&x, &filters])?;
     apply(&Windowed::new(&CONV, &options), [cast(x, dtype)?, cast(filters, dtype)?])
 }
 

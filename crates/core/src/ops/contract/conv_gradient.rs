@@ -10,7 +10,8 @@ use crate::ops::vmap::{
 use crate::ops::window::sliding_reference;
 use crate::ops::windowed::{Role, WindowOptions, WindowRule, WindowShapes, Windowed};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Saves, Shape, Tensor, apply, promote};
+use crate::promote::common_dtype;
+use crate::{DType, Saves, Shape, Tensor, apply};
 use taut_kernels::conv as kernel;
 use taut_memory::Location;
 
@@ -123,7 +124,7 @@ pub fn conv_input_gradient(
     options: &ConvOptions,
 ) -> Result<Tensor> {
     let (filters, dy) = (filters.into(), dy.into());
-    let dtype = promote(filters.dtype(), dy.dtype());
+    let dtype = common_dtype("conv_input_gradient", [&filters, &dy])?;
     let op = Windowed::shaped(&CONV_INPUT_GRADIENT, options, input_shape);
     apply(&op, [cast(filters, dtype)?, cast(dy, dtype)?])
 }
@@ -137,7 +138,7 @@ pub fn conv_filter_gradient(
     options: &ConvOptions,
 ) -> Result<Tensor> {
     let (x, dy) = (x.into(), dy.into());
-    let dtype = promote(x.dtype(), dy.dtype());
+    let dtype = common_dtype("conv_filter_gradient", [&x, &dy])?;
     let op = Windowed::shaped(&CONV_FILTER_GRADIENT, options, filter_shape);
     apply(&op, [cast(x, dtype)?, cast(dy, dtype)?])
 }

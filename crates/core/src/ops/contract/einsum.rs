@@ -10,8 +10,9 @@ use crate::ops::sample::{dtypes, tensor};
 use crate::ops::shape::{reshape, transpose};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::promote::common_dtype;
 use crate::{
-    DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote,
+    DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply,
 };
 use taut_memory::Location;
 
@@ -306,7 +307,7 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
     let at = Location::caller();
     let with_context = |e: Error| e.in_op("einsum", tensors.iter().map(Tensor::spec)).at(at);
     let (inputs, output) = parse(equation, tensors).map_err(with_context)?;
-    let dtype = tensors.iter().map(Tensor::dtype).reduce(promote).unwrap_or(DType::F32);
+    let dtype = common_dtype("einsum", tensors)?;
     if dtype == DType::Bool {
         return Err(with_context(
             Error::dtype("bool is not supported").help("cast to an integer dtype first"),

@@ -10,7 +10,8 @@ use crate::ops::unary::cast;
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::rows::{RowCall, RowRule, RowSplit};
-use crate::{DType, Outputs, Shape, Strides, Tensor, apply, promote};
+use crate::promote::common_dtype;
+use crate::{DType, Outputs, Shape, Strides, Tensor, apply};
 use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
 
@@ -295,7 +296,7 @@ pub fn matmul_with(
     transpose_b: bool,
 ) -> Result<Tensor> {
     let (a, b) = (a.into(), b.into());
-    let dtype = promote(a.dtype(), b.dtype());
+    let dtype = common_dtype("matmul", [&a, &b])?;
     apply(&Matmul { transpose_a, transpose_b, epilogue: None }, [cast(a, dtype)?, cast(b, dtype)?])
 }
 

@@ -8,6 +8,7 @@ use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Sa
 use crate::{DType, Scalar, Tensor, apply, promote};
 use half::{bf16, f16};
 use taut_kernels::{Arg, ViewMut, index};
+use taut_memory::Location;
 
 #[derive(Clone, Debug)]
 struct Sequence {
@@ -121,7 +122,11 @@ pub fn range(
     let default = if float {
         DType::F32
     } else {
-        [limit, delta].map(Scalar::default_dtype).into_iter().fold(start.default_dtype(), promote)
+        let dtypes = [limit, delta].map(Scalar::default_dtype);
+        match dtypes.into_iter().try_fold(start.default_dtype(), promote) {
+            Ok(dtype) => dtype,
+            Err(error) => return Err(error.in_op("range", []).at(Location::caller())),
+        }
     };
     apply(&Sequence { start, limit, delta, dtype: dtype.into().unwrap_or(default) }, [])
 }

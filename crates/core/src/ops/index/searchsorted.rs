@@ -6,7 +6,8 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Outputs, Tensor, apply, promote};
+use crate::promote::common_dtype;
+use crate::{DType, Outputs, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, sort};
 
 #[derive(Clone, Debug)]
@@ -79,7 +80,7 @@ pub fn searchsorted(
     right: bool,
 ) -> Result<Tensor> {
     let (sorted, values) = (sorted_sequence.into(), values.into());
-    let dtype = promote(sorted.dtype(), values.dtype());
+    let dtype = common_dtype("searchsorted", [&sorted, &values])?;
     let (sorted, values) = (cast(sorted, dtype)?, cast(values, dtype)?);
     if sorted.rank() != 1 || values.rank() == 1 {
         return apply(&SearchSorted { right }, [sorted, values]);

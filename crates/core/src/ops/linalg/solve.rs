@@ -41,7 +41,7 @@ impl Solve {
     #[track_caller]
     fn apply(&self, a: Tensor, b: Tensor) -> Result<Outputs> {
         let (a, b) = (wide(a)?, wide(b)?);
-        let dtype = promote(a.dtype(), b.dtype());
+        let dtype = promote(a.dtype(), b.dtype())?;
         let vector = b.rank() == 1;
         let b = cast(b, dtype)?;
         let b = if vector { reshape(&b, &[b.len() as isize, 1])? } else { b };

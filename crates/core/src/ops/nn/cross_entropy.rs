@@ -11,6 +11,7 @@ use crate::ops::shape::{expand_dims, reshape};
 use crate::ops::unary::{cast, neg, sigmoid};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::rows::{RowCall, RowRule, RowSplit};
+use crate::promote::common_dtype;
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_at, promote};
 use taut_kernels::elementwise::{self, Binary, Unary};
 use taut_kernels::norm::{self, statistics_dtype};
@@ -247,7 +248,7 @@ pub fn softmax_cross_entropy_with_logits(
     logits: impl Into<Tensor>,
 ) -> Result<Tensor> {
     let (labels, logits) = (labels.into(), logits.into());
-    let dtype = promote(labels.dtype(), logits.dtype());
+    let dtype = common_dtype("softmax_cross_entropy_with_logits", [&labels, &logits])?;
     CrossEntropy { sparse: false }.apply(cast(logits, dtype)?, cast(labels, dtype)?)
 }
 
@@ -288,8 +289,8 @@ pub fn sigmoid_cross_entropy_with_logits(
         return Err(with_context(Error::dtype(message)).help("cast them to a float dtype"));
     }
     // The terms cancel, which 16-bit floats are not precise enough for.
-    let dtype = promote(labels.dtype(), logits.dtype());
-    let wide = promote(dtype, DType::F32);
+    let dtype = common_dtype("sigmoid_cross_entropy_with_logits", [&labels, &logits])?;
+    let wide = promote(dtype, DType::F32)?;
     let (labels, logits) = (cast(labels, wide)?, cast(logits, wide)?);
     let loss = apply_at(&SigmoidCrossEntropy, &mut [logits, labels], at)?.swap_remove(0);
     cast(loss, dtype)

@@ -7,6 +7,7 @@ use crate::ops::reduction::{ReduceAxes, replace_zeros, safe_sqrt};
 use crate::ops::sample::{dtypes, invalid_axes, ramp, reductions};
 use crate::ops::unary::{abs, cast, is_finite, rsqrt, square};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::promote::float_of;
 use crate::record::detached;
 use crate::{DType, Tensor};
 use taut_memory::Location;
@@ -25,7 +26,7 @@ use taut_memory::Location;
 #[track_caller]
 pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
     let x = x.into();
-    let dtype = if x.dtype().is_float() { x.dtype() } else { DType::F64 };
+    let dtype = float_of(x.dtype());
     let (x, axes) = (cast(x, dtype)?, axes.into());
     match ord {
         2.0 => {

@@ -71,7 +71,7 @@ pub fn prod(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -
     reduce("prod", ReductionCode::Reduce(Reduce::Prod), x.into(), axes.into(), keepdims, Some(&PROD))
 }
 
-/// The mean over axes; over all axes if `axes` is `None`. Integers give `float64`.
+/// The mean over axes; over all axes if `axes` is `None`. Integers give `float32`.
 #[track_caller]
 pub fn mean(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
     reduce_float("mean", ReductionCode::Reduce(Reduce::Mean), x.into(), axes.into(), keepdims, Some(&MEAN))

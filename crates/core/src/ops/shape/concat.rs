@@ -7,8 +7,9 @@ use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
+use crate::promote::common_dtype;
 use crate::{
-    DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many, promote,
+    DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many,
 };
 use smallvec::SmallVec;
 use taut_kernels::{Arg, View, ViewMut, index};
@@ -128,7 +129,7 @@ impl Differentiable for Concat {
 /// ```
 #[track_caller]
 pub fn concat(values: &[Tensor], axis: isize) -> Result<Tensor> {
-    let dtype = values.iter().map(Tensor::dtype).reduce(promote).unwrap_or(DType::F32);
+    let dtype = common_dtype("concat", values)?;
     if let [only] = values
         && only.shape().axis(axis).is_ok()
     {

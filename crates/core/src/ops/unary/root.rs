@@ -22,7 +22,7 @@ static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, ComputeDTy
 static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, ComputeDType::Same)
     .grad(|_| Saves::INPUT, |call, g, _| mul(mul(g, 2.0)?, call.input(0)?));
 static RECIPROCAL: Elementwise =
-    Elementwise::unary("reciprocal", Unary::Reciprocal, ComputeDType::TrueDivide).grad(
+    Elementwise::unary("reciprocal", Unary::Reciprocal, ComputeDType::Float).grad(
         |_| Saves::OUTPUT,
         |call, g, _| {
             let y = call.output(0)?;
@@ -58,7 +58,7 @@ pub fn square(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SQUARE, x.into())
 }
 
-/// The reciprocal of each element, `1 / x`; integers give `float64`.
+/// The reciprocal of each element, `1 / x`; integers give `float32`.
 #[inline]
 #[track_caller]
 pub fn reciprocal(x: impl Into<Tensor>) -> Result<Tensor> {
