@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use taut_core::{Error, ErrorKind, Result};
+use taut_core::{Error, Result};
 
 /// A file that is written under a temporary name in the same folder, and renamed to its path when it is complete. The path
 /// always has the old contents or the new ones, even if the process is killed.
@@ -41,13 +41,18 @@ impl AtomicFile {
     pub fn create(path: &Path) -> Result<AtomicFile> {
         let name = path.file_name().ok_or_else(|| Error::value("the path must name a file"))?;
         remove_abandoned(folder_of(path), name);
-        let temporary = folder_of(path).join(temporary_name(name));
-        let file = File::create_new(&temporary)?;
-        let file = AtomicFile { file, temporary, path: path.to_owned(), finished: false };
-        file.file
-            .try_lock()
-            .map_err(|_| Error::new(ErrorKind::Io, "another writer holds the temporary file"))?;
-        Ok(file)
+        loop {
+            let temporary = folder_of(path).join(temporary_name(name));
+            let file = File::create_new(&temporary)?;
+            let file = AtomicFile { file, temporary, path: path.to_owned(), finished: false };
+            match file.file.lock() {
+                // Where files cannot be locked, other writers remove none.
+                Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(error.into()),
+                // Another writer may have found the file before it was locked, and removed it as abandoned.
+                _ if file.temporary.try_exists()? => return Ok(file),
+                _ => {}
+            }
+        }
     }
 
     /// The path of the temporary file.
@@ -113,5 +118,35 @@ fn remove_abandoned(folder: &Path, name: &OsStr) {
         if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
             fs::remove_file(path).ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each writer removes abandoned files first, and must not take another's for one between its creation and its lock.
+    #[test]
+    fn concurrent_writers_of_one_path_all_succeed() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let folder = std::env::temp_dir().join(format!("taut-writers-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("x");
+        std::thread::scope(|scope| {
+            for writer in 0..4u8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        let mut file = AtomicFile::create(path).unwrap();
+                        file.write_all(&[writer; 100]).unwrap();
+                        file.finish().unwrap();
+                    }
+                });
+            }
+        });
+        let written = fs::read(&path).unwrap();
+        assert!(written.len() == 100 && written.iter().all(|&byte| byte == written[0]));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

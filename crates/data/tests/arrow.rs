@@ -126,3 +126,23 @@ fn errors_name_the_column() {
         refused(None, ErrorKind::Io, &["x."]);
     }
 }
+
+/// A corrupt byte gives an error or other values; the readers' own panics do not pass.
+#[test]
+fn corrupt_bytes_do_not_panic() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("corrupt-arrow");
+    for (path, load) in files(&folder) {
+        let good = std::fs::read(&path).unwrap();
+        for place in (0..good.len()).step_by(3) {
+            for value in [0xff, good[place] ^ 0x10] {
+                let mut bad = good.clone();
+                bad[place] = value;
+                std::fs::write(&path, &bad).unwrap();
+                if let Err(error) = load(&path, Some(&["number", "three"])) {
+                    assert!(error.to_string().contains("x."), "{error}");
+                }
+            }
+        }
+    }
+}

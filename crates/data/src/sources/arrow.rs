@@ -1,5 +1,7 @@
 //! Parquet and Arrow files.
 
+mod guard;
+
 use super::format_error;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -25,14 +27,18 @@ use taut_memory::{Buffer, Category, Location};
 pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
     let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?).map_err(parquet_error)?;
+        let mut file = File::open(path)?;
+        guard::check_parquet(&mut file)?;
+        let bytes = file.metadata()?.len();
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(parquet_error)?;
+        guard::check_columns(builder.metadata(), bytes)?;
         let selected = selected(builder.schema(), columns)?;
         let fields = fields(builder.schema(), &selected);
         let mask = ProjectionMask::roots(builder.parquet_schema(), selected);
         let reader = builder.with_projection(mask).build().map_err(parquet_error)?;
         tensors(reader, &fields, at)
     };
-    load().map_err(|error: Error| error.about(path.display()).at(at))
+    guard::catch_panics(load).map_err(|error| error.about(path.display()).at(at))
 }
 
 /// Reads columns of an Arrow IPC file (Feather, version 2), or all of them, as [`load_parquet`] does.
@@ -40,13 +46,14 @@ pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<
 pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
     let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
+        guard::check_arrow(&mut File::open(path)?)?;
         let schema = FileReader::try_new(File::open(path)?, None).map_err(arrow_error)?.schema();
         let selected = selected(&schema, columns)?;
         let fields = fields(&schema, &selected);
         let reader = FileReader::try_new(File::open(path)?, Some(selected)).map_err(arrow_error)?;
         tensors(reader, &fields, at)
     };
-    load().map_err(|error: Error| error.about(path.display()).at(at))
+    guard::catch_panics(load).map_err(|error| error.about(path.display()).at(at))
 }
 
 #[cold]
@@ -134,11 +141,15 @@ fn tensors(
                 spec.shape
             ))));
         }
+        let missing = || about(format_error("missing in a record batch"));
+        let columns = batches.iter().map(|batch| batch.column_by_name(field.name()).ok_or_else(missing));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        if columns.iter().map(|column| elements(column)).sum::<usize>() < spec.shape.len() {
+            return Err(about(format_error("fewer values than rows")));
+        }
         let mut buffer = Buffer::new_at(spec.bytes(), Category::Dataset, at)?;
         let mut rest = buffer.as_mut_slice();
-        for batch in &batches {
-            let column = batch.column_by_name(field.name());
-            let column = column.ok_or_else(|| about(format_error("missing in a record batch")))?;
+        for column in columns {
             rest = fill(column, rest).map_err(about)?;
         }
         if !rest.is_empty() {
@@ -147,6 +158,14 @@ fn tensors(
         found.insert(field.name().clone(), Tensor::from_buffer(spec, buffer)?);
     }
     Ok(found)
+}
+
+/// The elements of an array, with those of the lists in it.
+fn elements(array: &ArrayRef) -> usize {
+    match array.as_fixed_size_list_opt() {
+        Some(list) => elements(list.values()),
+        None => array.len(),
+    }
 }
 
 /// Writes an array's elements, and returns the rest of the output.
