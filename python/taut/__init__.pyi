@@ -72,9 +72,9 @@ from .function import (
     executing_eagerly as executing_eagerly, function as function, init_scope as init_scope, inside_function as
     inside_function, trace_specs as trace_specs,
 )
+from .indexed_slices import IndexedSlices as IndexedSlices
 from .module import Module as Module
 from .shape import TensorShape as TensorShape
-from .sparse import IndexedSlices as IndexedSlices
 from .spec import TensorSpec as TensorSpec, type_spec_from_value as type_spec_from_value
 from .tape import (
     GradientTape as GradientTape, UnconnectedGradients as UnconnectedGradients, gradients as gradients,
@@ -93,6 +93,7 @@ from . import compat as compat, config as config, data as data, debugging as deb
 from . import errors as errors
 from . import image as image, keras as keras, linalg as linalg, math as math, memory as memory, nest as nest
 from . import nn as nn, optimizers as optimizers, profiler as profiler, random as random, test as test, train as train
+from . import version as version
 
 initializers: Any
 losses: Any
@@ -178,7 +179,7 @@ def cosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic cosine of each element."""
 
 def divide(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
+    """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""
 
 def equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise `x == y`; false where either is NaN."""
@@ -241,7 +242,7 @@ def pow(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """`x` to the power of `y`. Integers wrap; a negative power of an integer is the truncated reciprocal."""
 
 def realdiv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
+    """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""
 
 def reduce_all(
     input_tensor: TensorLike,
@@ -316,7 +317,7 @@ def tile(input: TensorLike, multiples: IntsLike, *, name: str | None = ...) -> T
     """Tiles a tensor: `multiples[i]` copies along each axis `i`."""
 
 def truediv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
+    """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""
 
 def truncatemod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """The remainder of division rounded toward zero, with the sign of x as in C; an integer modulo 0 is 0."""

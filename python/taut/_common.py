@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -45,7 +46,33 @@ def as_shape(dims: ShapeLike) -> Any:
 def as_ints(values: Any) -> list[int]:
     """Integers from one integer, a sequence, a shape, an array or a tensor whose value is known."""
     values = values.tolist() if isinstance(values, (_native.Array, np.ndarray)) else values
-    return [int(values)] if isinstance(values, (int, np.integer)) else [int(value) for value in values]
+    if isinstance(values, (int, np.integer)):
+        return [int(values)]
+    return [int(value) for value in limited(values)]
+
+
+# The most values that an iterable without storage of its own, such as a range, is expanded to, and results that a function
+# returns as a list.
+MOST_VALUES = 1 << 20
+
+
+def limited(values: Iterable[Any]) -> Iterable[Any]:
+    """The values of an iterable; raises ValueError after the first 2**20 unless it is a list or tuple."""
+    if isinstance(values, (list, tuple)):
+        return values
+    found = list(itertools.islice(values, MOST_VALUES + 1))
+    if len(found) > MOST_VALUES:
+        raise ValueError(
+            f"expected at most {MOST_VALUES} values, got more from an object of type {type(values).__name__}"
+        )
+    return found
+
+
+def check_count(name: str, parameter: str, count: int) -> int:
+    """Raises ValueError unless a number of results is in [0, 2**20]."""
+    if not 0 <= count <= MOST_VALUES:
+        refuse(name, f"{parameter} must be in [0, {MOST_VALUES}], got {count}")
+    return count
 
 
 def unify_dtypes(values: Iterable[TensorLike]) -> list[_native.Tensor]:

@@ -193,7 +193,7 @@ _TOP: Rows = {
     **objects("function", "executing_eagerly function init_scope inside_function trace_specs"),
     **objects("module", "Module"),
     **objects("shape", "TensorShape"),
-    **objects("sparse", "IndexedSlices"),
+    **objects("indexed_slices", "IndexedSlices"),
     **objects("spec", "TensorSpec type_spec_from_value"),
     **objects("tape", "GradientTape UnconnectedGradients gradients stop_gradient"),
     **objects(

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+_MAX_RANGE = 1 << 20
+
 
 class TensorShape(tuple):
     """The shape of a tensor: a tuple of sizes, with None for a size that is not known.
@@ -24,6 +26,8 @@ class TensorShape(tuple):
             raise ValueError("dims must not be None: shapes of unknown rank are not supported")
         if not isinstance(dims, Iterable):
             dims = (dims,)
+        if isinstance(dims, range) and len(dims) > _MAX_RANGE:
+            raise ValueError(f"expected at most {_MAX_RANGE} sizes, got {len(dims)}")
         sizes = tuple(None if dim is None else operator.index(dim) for dim in dims)
         if any(size is not None and size < 0 for size in sizes):
             raise ValueError(f"sizes must be >= 0 or None, got {sizes}")

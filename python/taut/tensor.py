@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native, _raw_ops as raw, dtypes
 from .shape import TensorShape
-from .sparse import IndexedSlices
+from .indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from ._typing import DTypeLike, ShapeLike, TensorLike
@@ -133,9 +133,7 @@ for _name, _member in _TENSOR_MEMBERS.items():
 
 
 def _listed(value: TensorLike, dtype: DTypeLike) -> Any:
-    """Ranges as lists, and empty lists as arrays of the requested type (NumPy would make them float64)."""
-    if isinstance(value, range):
-        return list(value)
+    """Empty lists as arrays of the requested type (NumPy would make them float64)."""
     if dtype is None or not isinstance(value, (list, tuple)):
         return value
     inner = value

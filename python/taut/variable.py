@@ -12,7 +12,7 @@ from . import _native, _raw_ops as raw, slices
 from ._common import refuse_option
 from .function import variable_created
 from .shape import TensorShape
-from .sparse import IndexedSlices
+from .indexed_slices import IndexedSlices
 from .tensor import text_of
 
 if TYPE_CHECKING:

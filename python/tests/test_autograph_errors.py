@@ -73,14 +73,6 @@ def a_loop_that_changes_types(x):
     return y
 
 
-def a_counter_among_floats(x):
-    i = 0
-    while i < tf.cast(x[1], tf.int32):
-        x = x / (i + 1)
-        i += 1
-    return x
-
-
 def a_list_that_grows(x):
     parts = []
     for row in x:
@@ -104,7 +96,6 @@ MISTAKES = [
     (many_truths, ValueError, "`if` needs a scalar condition", "if x > 0"),
     (a_loop_that_grows, ValueError, "`y`", "for _"),
     (a_loop_that_changes_types, TypeError, "`y`", "while"),
-    (a_counter_among_floats, TypeError, "`x`", "while"),
     (a_list_that_grows, ValueError, "`parts`", "for row"),
     (nothing_at_first, ValueError, "`best`", "for row"),
 ]

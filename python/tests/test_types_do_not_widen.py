@@ -100,6 +100,18 @@ def test_assigned_arrays_are_converted():
     assert n.numpy().tolist() == [1, 2]
 
 
+def test_counters_do_not_change_the_type_of_a_loop():
+    @tf.function
+    def factorials(x):
+        i = 0
+        while i < tf.cast(x[1], tf.int32):
+            x = x / (i + 1)
+            i += 1
+        return x
+
+    assert factorials(tf.constant([1.0, 2.0])).numpy().tolist() == [0.5, 1.0]
+
+
 def test_means_of_integers_are_exact():
     large = tf.constant([2**24 + 1, 2**24 + 1])
     assert tf.reduce_mean(large).numpy() == 2**24 + 1

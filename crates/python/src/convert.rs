@@ -195,11 +195,12 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
         return from_list(object, dtype).map(Some);
     }
     if object.is_instance_of::<PyRange>() {
-        return from_list(
-            PyList::new(py, object.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.as_any(),
-            dtype,
-        )
-        .map(Some);
+        let made = if object.is_empty()? {
+            from_list(PyList::empty(py).as_any(), dtype)
+        } else {
+            from_range(object)
+        };
+        return made.map(Some);
     }
     if let Ok(method) = object.getattr(pyo3::intern!(py, "__taut_tensor__")) {
         let made = method.call0()?;
@@ -227,6 +228,17 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
         });
     }
     Ok(None)
+}
+
+/// Converts a Python range of at least one element without making its elements as Python objects.
+fn from_range(range: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let py = range.py();
+    let part = |name: &str| {
+        let value = number(&range.getattr(name)?)?;
+        value.ok_or_else(|| PyTypeError::new_err("expected a range of integers"))
+    };
+    let (start, stop, step) = (part("start")?, part("stop")?, part("step")?);
+    crate::call::call(py, usize::MAX, || suspend_tracing(|| taut::range(start, stop, step, None)))
 }
 
 /// Whether it is an `array.array`, which NumPy can read.
@@ -339,6 +351,9 @@ fn small(made: &Tensor) -> Option<DType> {
     values.iter().all(|&value| i32::try_from(value).is_ok()).then_some(DType::I32)
 }
 
+/// The most integers that are taken from an object that computes them, such as a range.
+const MOST_INTEGERS: usize = 1 << 20;
+
 /// One or several integers: from an integer, a list, a shape, an array, or a tensor whose value is known.
 pub fn ints(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if let Ok(value) = object.extract::<i64>() {
@@ -358,9 +373,14 @@ pub fn ints(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if object.is_instance_of::<PyString>() {
         return Err(refuse());
     }
+    let is_stored = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
     for part in object.try_iter().map_err(|_| refuse())? {
-        let part = part?;
-        values.push(int(&part)?);
+        if values.len() == MOST_INTEGERS && !is_stored {
+            let message =
+                format!("expected at most {MOST_INTEGERS} integers, got more from {}", described(object));
+            return Err(PyValueError::new_err(message));
+        }
+        values.push(int(&part?)?);
     }
     Ok(values)
 }

@@ -405,7 +405,7 @@ fn objects<'py>(py: Python<'py>, parts: &[Tree]) -> PyResult<Vec<Bound<'py, PyAn
 static INDEXED_SLICES: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn indexed_slices_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    INDEXED_SLICES.import(py, "taut.sparse", "IndexedSlices")
+    INDEXED_SLICES.import(py, "taut.indexed_slices", "IndexedSlices")
 }
 
 /// A Python `IndexedSlices`.

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _raw_ops as raw, dtypes
 from .._native import Tensor, as_tensor
-from ..sparse import IndexedSlices
+from ..indexed_slices import IndexedSlices
 
 if TYPE_CHECKING:
     from .._typing import DTypeLike, TensorLike

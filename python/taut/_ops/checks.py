@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import refuse
+from .._common import refuse, unify_dtypes
 from .._native import Tensor, as_tensor
 from ..shape import TensorShape
 
@@ -85,6 +85,18 @@ def assert_none_equal(
 _assert_none_equal = _comparison("assert_none_equal", raw.not_equal, "!=")
 
 
+def _are_near(x: Tensor, y: Tensor, rtol: Any, atol: Any) -> Tensor:
+    return raw.abs(x - y) <= atol + rtol * raw.abs(y)
+
+
+def _are_near_integers(x: Tensor, y: Tensor, rtol: Any, atol: Any) -> Tensor:
+    """Integers are compared as such, since differences of unsigned ones wrap; tolerances are applied to float64."""
+    if not (isinstance(rtol, _native.Array) or isinstance(atol, _native.Array)) and rtol == 0 and atol == 0:
+        return raw.equal(x, y)
+    wide = [raw.cast(one, dtypes.float64) for one in (x, y)]
+    return raw.logical_or(raw.equal(x, y), _are_near(*wide, rtol, atol))
+
+
 def assert_near(
     x: TensorLike,
     y: TensorLike,
@@ -96,13 +108,14 @@ def assert_near(
 ) -> None:
     """Raises `tf.errors.InvalidArgumentError` unless `|x - y| <= atol + rtol * |y|` for all elements.
 
-    Both tolerances default to ten times the type's machine epsilon.
+    Both tolerances default to ten times the type's machine epsilon, and to 0 for integers.
     """
-    x, y = as_tensor(x), as_tensor(y)
+    x, y = unify_dtypes([x, y])
+    floats = x.dtype.is_floating or y.dtype.is_floating
     if rtol is None or atol is None:
-        eps = 10.0 * float(dtypes.info(x.dtype).eps)
+        eps = 10.0 * float(dtypes.info(x.dtype if x.dtype.is_floating else y.dtype).eps) if floats else 0
         rtol, atol = (eps if one is None else one for one in (rtol, atol))
-    near = raw.abs(x - y) <= atol + rtol * raw.abs(y)
+    near = _are_near(x, y, rtol, atol) if floats else _are_near_integers(x, y, rtol, atol)
 
     def text() -> str:
         values = f"x = {_value(x, summarize)}, y = {_value(y, summarize)}"

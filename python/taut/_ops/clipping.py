@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from .. import _native, _raw_ops as raw
 from .._common import refuse
 from .._native import Tensor, as_tensor
-from ..sparse import IndexedSlices
+from ..indexed_slices import IndexedSlices
 from .elementwise import scalar_mul
 from .norm import global_norm
 from .reduction import reduce_sum

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import _raw_ops as raw
-from .._common import as_ints, refuse
-from .._native import Tensor, as_tensor
+from .._common import as_ints, check_choice, refuse
+from .._native import Array, Tensor, as_tensor
 
 if TYPE_CHECKING:
     from .._typing import IntsLike, ShapeLike, TensorLike
@@ -36,6 +38,7 @@ def window_options(
 ) -> dict[str, Any]:
     """Strides, dilations, padding and data format as the op table takes them."""
     data_format = DATA_FORMATS[rank][0] if data_format is None else data_format
+    check_choice(name, "data_format", data_format, DATA_FORMATS[rank])
     first = data_format.startswith("NC")
     how = {
         "strides": spatial_values(name, "strides", strides, rank, first),
@@ -44,6 +47,8 @@ def window_options(
     }
     if isinstance(padding, str):
         return {**how, "padding": padding.upper()}
+    if not isinstance(padding, (list, tuple, np.ndarray, Array)):
+        refuse(name, f"padding must be 'SAME', 'VALID' or a list of pairs, got {padding!r}", ValueError)
     margins = [as_ints(pair) for pair in padding]
     if len(margins) == rank + 2:
         margins = margins[2:] if first else margins[1:-1]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from .._typing import TensorLike
-    from ..sparse import IndexedSlices
+    from ..indexed_slices import IndexedSlices
 
 
 def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _raw_ops as raw, dtypes
-from .._common import cast_to
+from .._common import cast_to, check_count
 from .._native import Tensor, as_tensor
 from ..variable import Variable
 from .random import check_algorithm, draw_normal, draw_uniform, fold_in, next_key, seed_key, split, stateless_shuffle
@@ -103,13 +103,15 @@ class Generator:
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """Seeds for the `stateless_` functions, one per column."""
+        count = check_count("Generator.make_seeds", "count", int(count))
         key = self._key()
-        return cast_to(raw.stack([raw.fold_in(key, i) for i in range(int(count))], 1), dtypes.int64)
+        return cast_to(raw.stack([raw.fold_in(key, i) for i in range(count)], 1), dtypes.int64)
 
     def split(self, count: int = 1) -> list[Generator]:
         """Creates independent generators from this one."""
+        count = check_count("Generator.split", "count", int(count))
         key = self._key()
-        return [Generator(state=raw.fold_in(key, i)) for i in range(int(count))]
+        return [Generator(state=raw.fold_in(key, i)) for i in range(count)]
 
 
 _global: Generator | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _raw_ops as raw, dtypes
 from .._common import as_ints, cast_to, refuse
 from .._native import Tensor, as_tensor
+from ..errors import ResourceExhaustedError
 from .indexing import gather
 from .random import next_key, seed_key
 
@@ -218,6 +219,15 @@ def interpolation_weights(method: str, old: int, new: int, antialias: bool) -> A
     return made / made.sum(1, keepdims=True)
 
 
+def _check_size(new: int, old: int) -> None:
+    """Refuses sizes whose coordinates or interpolation weights do not fit, before any of them is computed."""
+    if new > 1 << 24:
+        refuse("resize", f"sizes must be <= {1 << 24}, beyond which float32 has no exact coordinates, got {new}")
+    if new * old > 1 << 30:
+        message = f"the interpolation weights of {old} to {new} pixels take {8 * new * old} bytes, more than {8 << 30}"
+        refuse("resize", message, ResourceExhaustedError)
+
+
 def resize(
     images: TensorLike,
     size: IntsLike,
@@ -244,6 +254,7 @@ def resize(
     if preserve_aspect_ratio:
         scale = min(height / rows, width / columns)
         height, width = (_numbers.floor(old * scale + 0.5) for old in (rows, columns))
+    _check_size(max(height, width), max(rows, columns) if method != "nearest" else 1)
     if (height, width) == (rows, columns) and method not in ("gaussian", "mitchellcubic"):
         return images if method == "nearest" else cast_to(images, dtypes.float32)
     if method == "nearest":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import as_ints, as_shape, refuse, refuse_option, value_range
+from .._common import as_ints, as_shape, check_count, refuse, refuse_option, value_range
 from .._native import Tensor, as_tensor, tensor_beside
 
 if TYPE_CHECKING:
@@ -204,6 +204,7 @@ def dynamic_partition(
     data: TensorLike, partitions: TensorLike, num_partitions: int, name: str | None = None
 ) -> list[Tensor]:
     """Partitions the slices of `data` by partition number."""
+    num_partitions = check_count("dynamic_partition", "num_partitions", int(num_partitions))
     data, partitions = as_tensor(data), as_tensor(partitions)
     if data.shape[: partitions.ndim] != partitions.shape:
         refuse(

@@ -194,7 +194,7 @@ def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, nam
     a = check_matrix("matrix_rank", a)
     values = raw.svdvals(a)
     if tol is None:
-        tol = raw.max(values, -1, True) * (max(a.shape[-2:]) * _precision(a.dtype))
+        tol = raw.max(values, -1, True) * (max(a.shape[-2:]) * _precision(values.dtype))
     elif isinstance(tol, _native.Array) and tol.ndim:
         tol = raw.expand_dims(tol, -1)
     return reduce_sum(raw.cast(values > tol, dtypes.int32), -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import cast_to, refuse
+from .._common import cast_to, check_choice, refuse
 from .._native import Tensor, as_tensor
 from .clipping import clip_by_norm
 from .random import check_algorithm, next_key, seed_key
@@ -29,8 +29,12 @@ def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tens
     return raw.concat([raw.relu(features), raw.relu(-features)], axis)
 
 
+_BIAS_FORMATS = (None, "NHWC", "NCHW", "NWC", "NCW", "NDHWC", "NCDHW", "N...C", "NC...")
+
+
 def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Tensor:
     """Adds a bias per channel."""
+    check_choice("bias_add", "data_format", data_format, _BIAS_FORMATS)
     value, bias = as_tensor(value), as_tensor(bias)
     if bias.ndim != 1 or value.ndim < 2:
         refuse(
@@ -84,7 +88,7 @@ def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: Any = None, 
 
 def space_to_depth(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Moves blocks of pixels into the channel axis."""
-    x, block = _check_image("space_to_depth", input, data_format), int(block_size)
+    x, block = _check_image("space_to_depth", input, block_size, data_format), int(block_size)
     batch, height, width, channels = x.shape
     if height % block or width % block:
         refuse("space_to_depth", f"height and width must be multiples of block_size {block}, got {height}x{width}")
@@ -96,7 +100,7 @@ def space_to_depth(input: TensorLike, block_size: int, data_format: str = "NHWC"
 
 def depth_to_space(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Moves channels into blocks of pixels: the inverse of `space_to_depth`."""
-    x, block = _check_image("depth_to_space", input, data_format), int(block_size)
+    x, block = _check_image("depth_to_space", input, block_size, data_format), int(block_size)
     batch, height, width, channels = x.shape
     if channels % (block * block):
         refuse("depth_to_space", f"the number of channels must be a multiple of {block * block}, got {channels}")
@@ -106,8 +110,10 @@ def depth_to_space(input: TensorLike, block_size: int, data_format: str = "NHWC"
     return raw.moveaxis(x, -1, 1) if data_format == "NCHW" else x
 
 
-def _check_image(name: str, x: TensorLike, data_format: str) -> Tensor:
+def _check_image(name: str, x: TensorLike, block_size: int, data_format: str) -> Tensor:
     x = as_tensor(x)
+    if block_size < 1:
+        refuse(name, f"block_size must be >= 1, got {block_size}")
     if x.ndim != 4 or data_format not in ("NHWC", "NCHW"):
         refuse(name, f"expected rank 4 in data format 'NHWC' or 'NCHW', got shape {x.shape} in {data_format!r}")
     return raw.moveaxis(x, 1, -1) if data_format == "NCHW" else x

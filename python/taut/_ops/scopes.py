@@ -21,14 +21,13 @@ def control_dependencies(control_inputs: Any) -> Iterator[None]:
     yield
 
 
-@contextlib.contextmanager
-def device(device_name: Any) -> Iterator[None]:
+def device(device_name: Any) -> contextlib.AbstractContextManager[None]:
     """A context manager for the device of ops. The CPU is the only device; any other name is an error."""
     if device_name is not None and "cpu" not in str(device_name).lower():
         refuse(
             "device", f"device_name must be a CPU such as '/CPU:0', the only device, got {device_name!r}", ValueError
         )
-    yield
+    return contextlib.nullcontext()
 
 
 def no_op(name: str | None = None) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import as_ints, as_tuple, cast_to, refuse, unify_dtypes
+from .._common import as_ints, as_tuple, cast_to, check_choice, refuse, unify_dtypes
 from .._native import Tensor, as_tensor
 from ..shape import TensorShape
 from ..tensor import shape as _shape_tensor
@@ -74,7 +76,8 @@ def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
     """Pads a tensor with a constant, or by reflection without ("REFLECT") or with ("SYMMETRIC") the edge."""
-    mode = mode.upper()
+    mode = mode.upper() if isinstance(mode, str) else mode
+    check_choice("pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
     if mode == "CONSTANT" and isinstance(constant_values, _native.Array):
         tensor = as_tensor(tensor)
         if tensor.dtype.is_floating:
@@ -103,10 +106,17 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     """Computes the shape to which two shapes broadcast."""
     x, y = TensorShape(shape_x), TensorShape(shape_y)
-    try:
-        return TensorShape(np.broadcast_shapes(tuple(x), tuple(y)))
-    except ValueError:
-        refuse("broadcast_static_shape", f"shapes {x} and {y} are not broadcastable")
+    sizes = []
+    for a, b in itertools.zip_longest(reversed(x), reversed(y), fillvalue=1):
+        if None in (a, b):
+            # A known size above 1 is that of the result; beside 1, the unknown size is.
+            known = b if a is None else a
+            sizes.append(None if known == 1 else known)
+        elif a == b or 1 in (a, b):
+            sizes.append(b if a == 1 else a)
+        else:
+            refuse("broadcast_static_shape", f"shapes {x} and {y} are not broadcastable")
+    return TensorShape(reversed(sizes))
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
@@ -126,12 +136,18 @@ def identity_n(input: Sequence, name: str | None = None) -> list[Tensor]:
     return [raw.identity(one) for one in input]
 
 
+def _check_blocks(name: str, blocks: list[int]) -> None:
+    if builtins.any(block < 1 for block in blocks):
+        refuse(name, f"block_shape must be >= 1, got {blocks}")
+
+
 def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
     """Zero-pads the spatial axes and moves blocks of them into the batch axis."""
     x, blocks = as_tensor(input), as_ints(block_shape)
     margins = [as_ints(pair) for pair in (paddings.tolist() if hasattr(paddings, "tolist") else paddings)]
     count = len(blocks)
     rest = x.ndim - 1 - count
+    _check_blocks("space_to_batch", blocks)
     if rest < 0 or len(margins) != count:
         refuse(
             "space_to_batch",
@@ -147,14 +163,15 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
     outer = [1 + 2 * i for i in builtins.range(count)]
     after = builtins.range(1 + 2 * count, 1 + 2 * count + rest)
     x = raw.transpose(x, [*(axis + 1 for axis in outer), 0, *outer, *after])
-    return raw.reshape(x, [x_shape[0] * int(np.prod(blocks)), *(parts[0::2]), *x_shape[count + 1 :]])
+    return raw.reshape(x, [x_shape[0] * math.prod(blocks), *(parts[0::2]), *x_shape[count + 1 :]])
 
 
 def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """Moves blocks of the batch axis back into the spatial axes and crops them: the inverse of `space_to_batch`."""
     x, blocks = as_tensor(input), as_ints(block_shape)
     margins = [as_ints(pair) for pair in (crops.tolist() if hasattr(crops, "tolist") else crops)]
-    count, total = len(blocks), int(np.prod(blocks))
+    _check_blocks("batch_to_space", blocks)
+    count, total = len(blocks), math.prod(blocks)
     if x.ndim < 1 + count or len(margins) != count or x.shape[0] % total:
         refuse(
             "batch_to_space",

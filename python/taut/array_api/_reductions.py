@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import TYPE_CHECKING, Any
 
 from .. import _native, _raw_ops as raw, dtypes
@@ -101,7 +102,9 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     x = raw.concat(parts, axis) if len(parts) > 1 else x
     if not -x.ndim <= axis < x.ndim:
         refuse("diff", f"axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
-    for _ in range(n):
+    if n < 0:
+        refuse("diff", f"n must be >= 0, got {n}")
+    for _ in range(builtins.min(n, x.shape[axis])):
         key = [slice(None)] * x.ndim
         key[axis] = slice(1, None)
         later = x[tuple(key)]

@@ -1,0 +1,154 @@
+"""Arguments that are huge, zero or of a wrong type are refused before anything is computed or allocated."""
+
+import numpy as np
+import pytest
+
+import taut as tf
+
+IMAGE = tf.ones([4, 4, 4, 4])
+WIDE = tf.ones([1, 4096, 1])
+
+REFUSED = {
+    "shape from a range": (lambda: tf.ones(range(10**12)), "at most 1048576"),
+    "shape from an iterator": (lambda: tf.zeros(iter(range(10**12))), "at most 1048576"),
+    "sizes from a range": (lambda: tf.TensorShape(range(10**12)), "at most 1048576"),
+    "tensor from a range": (lambda: tf.constant(range(10**15)), "bytes|memory|TiB"),
+    "depth_to_space by 0": (lambda: tf.nn.depth_to_space(IMAGE, 0), "depth_to_space: block_size must be >= 1, got 0"),
+    "space_to_depth by 0": (lambda: tf.nn.space_to_depth(IMAGE, 0), "space_to_depth: block_size must be >= 1, got 0"),
+    "depth_to_space by -2": (lambda: tf.nn.depth_to_space(IMAGE, -2), "block_size must be >= 1, got -2"),
+    "batch_to_space by 0": (
+        lambda: tf.batch_to_space(IMAGE, [0, 1], [[0, 0], [0, 0]]),
+        r"batch_to_space: block_shape must be >= 1, got \[0, 1\]",
+    ),
+    "space_to_batch by 0": (
+        lambda: tf.space_to_batch(IMAGE, [0, 1], [[0, 0], [0, 0]]),
+        r"space_to_batch: block_shape must be >= 1, got \[0, 1\]",
+    ),
+    "data_format of conv2d": (
+        lambda: tf.nn.conv2d(IMAGE, tf.ones([1, 1, 4, 1]), 1, "SAME", data_format=3),
+        "conv2d: data_format must be one of 'NHWC', 'NCHW', got 3",
+    ),
+    "data_format of max_pool": (
+        lambda: tf.nn.max_pool2d(IMAGE, 2, 1, "SAME", data_format=3),
+        "max_pool2d: data_format must be one of 'NHWC', 'NCHW', got 3",
+    ),
+    "data_format of bias_add": (
+        lambda: tf.nn.bias_add(IMAGE, tf.ones([4]), data_format=3),
+        "bias_add: data_format must be one of",
+    ),
+    "padding of conv2d": (
+        lambda: tf.nn.conv2d(IMAGE, tf.ones([1, 1, 4, 1]), 1, 3),
+        "conv2d: padding must be 'SAME', 'VALID' or a list of pairs, got 3",
+    ),
+    "mode of pad": (
+        lambda: tf.pad(tf.ones([2]), [[1, 1]], mode=3),
+        "pad: mode must be one of 'CONSTANT', 'REFLECT', 'SYMMETRIC', got 3",
+    ),
+    "partitions": (
+        lambda: tf.dynamic_partition(tf.ones([2]), [0, 1], 2**32),
+        r"num_partitions must be in \[0, 1048576\]",
+    ),
+    "generators": (lambda: tf.random.Generator.from_seed(1).split(2**31), r"count must be in \[0, 1048576\]"),
+    "seeds": (lambda: tf.random.Generator.from_seed(1).make_seeds(2**31), r"count must be in \[0, 1048576\]"),
+    "differences": (lambda: tf.array_api.diff(tf.ones([3]), n=-1), "n must be >= 0, got -1"),
+    "resize": (lambda: tf.image.resize(tf.ones([2, 2, 1]), [2**31, 2**31]), "sizes must be <= 16777216"),
+    "resize, nearest": (
+        lambda: tf.image.resize(tf.ones([2, 2, 1]), [2**40, 1], "nearest"),
+        "sizes must be <= 16777216",
+    ),
+    "weights of resize": (lambda: tf.image.resize(WIDE, [1, 2**20]), "interpolation weights"),
+    "near integers": (lambda: tf.debugging.assert_near(tf.constant([1]), tf.constant([2])), "atol=0, rtol=0"),
+    "near unsigned": (
+        lambda: tf.debugging.assert_near(tf.constant([1], tf.uint8), tf.constant([2], tf.uint8)),
+        "atol=0, rtol=0",
+    ),
+}
+
+
+@pytest.mark.parametrize("call, message", REFUSED.values(), ids=REFUSED)
+def test_refused(call, message):
+    before = tf.memory.live_bytes()
+    tf.memory.reset_peak()
+    with pytest.raises((ValueError, MemoryError, TypeError), match=message):
+        call()
+    assert tf.memory.peak_bytes() - before < 10_000
+
+
+def test_ranges_become_tensors_without_lists():
+    assert tf.constant(range(3, 10, 3)).numpy().tolist() == [3, 6, 9]
+    assert tf.constant(range(5, 0, -2)).dtype == tf.int32
+    assert tf.constant(range(2**40, 2**40 + 2)).numpy().tolist() == [2**40, 2**40 + 1]
+    assert tf.constant(range(0)).shape == [0]
+    assert tf.constant(range(2), tf.float32).numpy().tolist() == [0.0, 1.0]
+    assert (tf.constant([1.0, 2.0]) + range(2)).numpy().tolist() == [1.0, 3.0]
+    assert tf.ones(range(2, 4)).shape == [2, 3]
+
+
+def test_broadcast_shapes_of_many_axes():
+    assert tf.broadcast_static_shape([1] * 40, [2]) == [1] * 39 + [2]
+    assert tf.broadcast_static_shape([3, 1], [1, 5]) == [3, 5]
+    assert tf.broadcast_static_shape(tf.TensorShape([None, 1, None]), [4, 1]).as_list() == [None, 4, None]
+    assert tf.broadcast_static_shape(tf.TensorShape([None]), [4]).as_list() == [4]
+    assert tf.broadcast_static_shape([0], [1]) == [0]
+    with pytest.raises(ValueError, match="not broadcastable"):
+        tf.broadcast_static_shape([1] * 40 + [3], [2])
+    with pytest.raises(ValueError, match="not broadcastable"):
+        tf.broadcast_static_shape([0], [2])
+
+
+def test_integers():
+    assert tf.linalg.matrix_rank(tf.constant([[1, 0], [0, 2]])).numpy() == 2
+    assert tf.linalg.matrix_rank(tf.constant([[1, 2], [2, 4]])).numpy() == 1
+    tf.debugging.assert_near(tf.constant([1, 5]), tf.constant([1, 5]))
+    tf.debugging.assert_near(tf.constant([10]), tf.constant([11]), atol=1)
+    tf.debugging.assert_near(tf.constant([3], tf.uint8), tf.constant([4], tf.uint8), rtol=0.5)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.debugging.assert_near(tf.constant([2**53], tf.int64), tf.constant([2**53 + 1], tf.int64))
+
+
+def test_differences_of_any_order_end():
+    assert tf.array_api.diff(tf.constant([1, 4, 9]), n=2).numpy().tolist() == [2]
+    assert tf.array_api.diff(tf.constant([1, 4, 9]), n=2**32).shape == [0]
+
+
+def test_means_over_an_empty_batch():
+    losses = tf.constant([1.0, 2.0])
+    assert tf.nn.compute_average_loss(losses, global_batch_size=4).numpy() == 0.75
+    # As TensorFlow: the sum over no examples is 0, not an error.
+    assert tf.nn.compute_average_loss(losses, global_batch_size=0).numpy() == 0.0
+    with pytest.raises(ValueError, match="global_batch_size must be >= 0, got -1"):
+        tf.nn.compute_average_loss(losses, global_batch_size=-1)
+
+
+def test_corners_of_gradients_are_tensorflows():
+    x = tf.constant([0.0, 4.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.where(x > 0, tf.sqrt(x), 0.0)
+    # The gradient of sqrt at 0 is 0 * inf.
+    found = tape.gradient(y, x).numpy()
+    assert np.isnan(found[0]) and found[1] == 0.25
+
+
+def test_second_derivatives_of_piecewise_linear_functions():
+    x = tf.Variable([-1.0, 2.0])
+    for function in (tf.nn.relu, tf.nn.relu6, tf.nn.leaky_relu):
+        with tf.GradientTape(persistent=True) as outer:
+            with tf.GradientTape() as inner:
+                y = function(x)
+            first = inner.gradient(y, x)
+        assert outer.gradient(first, x) is None
+        assert outer.gradient(first, x, unconnected_gradients="zero").numpy().tolist() == [0.0, 0.0]
+
+
+def test_random_maps_draw_anew_in_each_epoch():
+    def epochs():
+        dataset = tf.data.Dataset.range(3).map(lambda _: tf.random.uniform([]))
+        return [[float(value) for value in dataset] for _ in range(2)]
+
+    first, second = epochs()
+    assert first != second
+    tf.random.set_seed(7)
+    seeded = epochs()
+    tf.random.set_seed(7)
+    assert seeded == epochs() and seeded[0] != seeded[1]
