@@ -29,7 +29,7 @@ newaxis = None
 _MODULES = frozenset(
     {
         *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "image", "keras"),
-        *("linalg", "math", "nn", "optimizers", "profiler", "random", "test", "train"),
+        *("linalg", "math", "nn", "optimizers", "profiler", "random", "test", "train", "version"),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.
@@ -45,8 +45,22 @@ def __getattr__(name: str) -> _typing.Any:
         from . import keras
 
         return getattr(keras, name)
-    raise AttributeError(f"module 'taut' has no attribute {name!r}")
+    from ._missing import explain
+
+    raise AttributeError(explain(__name__, name))
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_KERAS})
+    plain = (
+        "dtypes",
+        "errors",
+        "memory",
+        "nest",
+        "newaxis",
+        "__version__",
+        "__doc__",
+        "__file__",
+        "__name__",
+        "__path__",
+    )
+    return sorted({*plain, *_namespace.SURFACE[__name__], *_MODULES, *_KERAS})

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native, _raw_ops
+from ._missing import explain
 from ._surface import SURFACE, Missing, Object, OpName, Row, Wrapped
 
 
@@ -38,14 +39,27 @@ def lazy(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     def __getattr__(name: str) -> Any:  # noqa: N807
         row = rows.get(name)
         if row is None:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+            raise AttributeError(explain(module, name), name=name, obj=sys.modules[module])
         own[name] = value = resolve(name, row)
         return value
 
     def __dir__() -> list[str]:  # noqa: N807
-        return sorted({*own, *rows})
+        return sorted({*rows, *(name for name in own if name.startswith("__"))})
 
     return __getattr__, __dir__, sorted(rows)
+
+
+def plain(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module that defines its names itself: its `__all__` is what is meant for users."""
+    own = vars(sys.modules[module])
+
+    def __getattr__(name: str) -> Any:  # noqa: N807
+        raise AttributeError(explain(module, name), name=name, obj=sys.modules[module])
+
+    def __dir__() -> list[str]:  # noqa: N807
+        return sorted({*own["__all__"], *(name for name in own if name.startswith("__"))})
+
+    return __getattr__, __dir__
 
 
 def eager(module: str) -> dict[str, Any]:

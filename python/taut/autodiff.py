@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _native, _raw_ops as raw, nest
+from . import _namespace, _native, _raw_ops as raw, nest
 from .tape import GradientTape, is_zero
 
 __all__ = ["ForwardAccumulator", "GradientTape"]
+__getattr__, __dir__ = _namespace.plain(__name__)
 
 
 class ForwardAccumulator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from . import _native
+from . import _namespace, _native
 
 
 class PhysicalDevice(NamedTuple):
@@ -43,6 +43,28 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     )
     if asked != list_physical_devices(device_type):
         raise ValueError(f"devices must be {list_physical_devices()}, the only ones, got {asked} of type {device_type}")
+
+
+_soft_placement = True
+
+
+def get_soft_device_placement() -> bool:
+    """Whether ops may run on another device than the requested one. There is one device, so it has no effect."""
+    return _soft_placement
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """Sets what `get_soft_device_placement` returns."""
+    global _soft_placement
+    _soft_placement = bool(enabled)
+
+
+def _check_cpu(name: str, device: Any) -> None:
+    if str(getattr(device, "device_type", device)).upper().split("/")[-1].removeprefix("DEVICE:") not in (
+        "CPU",
+        "CPU:0",
+    ):
+        raise ValueError(f"{name}: device must be 'CPU:0', the only one, got {device!r}")
 
 
 _eagerly = False
@@ -95,5 +117,47 @@ class experimental:  # noqa: N801
     set_visible_devices = staticmethod(set_visible_devices)
 
     @staticmethod
+    def get_memory_info(device: str) -> dict[str, int]:
+        """The bytes of tensor memory: now ("current"), and at the peak since the last reset ("peak")."""
+        _check_cpu("get_memory_info", device)
+        return {"current": _native.live_bytes(), "peak": _native.peak_bytes()}
+
+    @staticmethod
+    def reset_memory_stats(device: str) -> None:
+        """Sets the peak to the present number of bytes."""
+        _check_cpu("reset_memory_stats", device)
+        _native.reset_peak()
+
+    @staticmethod
+    def get_memory_growth(device: Any) -> bool:
+        """Whether memory is allocated as it is needed. It always is."""
+        _check_cpu("get_memory_growth", device)
+        return True
+
+    @staticmethod
+    def set_memory_growth(device: Any, enable: bool) -> None:
+        """Memory is always allocated as it is needed: only True is accepted."""
+        _check_cpu("set_memory_growth", device)
+        if not enable:
+            raise ValueError("set_memory_growth: enable must be True: memory is allocated as it is needed")
+
+    @staticmethod
     def enable_op_determinism() -> None:
         """Makes every op deterministic. They always are."""
+
+
+__all__ = [
+    "LogicalDevice",
+    "PhysicalDevice",
+    "experimental",
+    "functions_run_eagerly",
+    "get_soft_device_placement",
+    "get_visible_devices",
+    "list_logical_devices",
+    "list_physical_devices",
+    "run_functions_eagerly",
+    "set_soft_device_placement",
+    "set_visible_devices",
+    "threading",
+]
+__getattr__, __dir__ = _namespace.plain(__name__)

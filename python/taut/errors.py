@@ -1,7 +1,6 @@
 """Exceptions, under TensorFlow's names and derived from Python's own classes.
 
-A wrong type is a ``TypeError``, an index out of range an ``IndexError``, a file that cannot be read an ``OSError``;
-every other error is one of these.
+A wrong type is a ``TypeError``, a file that cannot be read an ``OSError``; every other error is one of these.
 """
 
 
@@ -16,6 +15,10 @@ class OpError(Exception):
 
 class InvalidArgumentError(OpError, ValueError):
     """An invalid argument, or shapes that do not match."""
+
+
+class InvalidIndexError(InvalidArgumentError, IndexError):
+    """An index out of range."""
 
 
 class ResourceExhaustedError(OpError, MemoryError):

@@ -206,6 +206,7 @@ class Function:
         }
         self._name = str(name or getattr(python_function, "__name__", type(python_function).__name__))
         self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
+        self._concrete: dict[Any, ConcreteFunction] = {}
         self._input_signature = _flat_signature(input_signature)
         self._signature: inspect.Signature | None
         try:
@@ -221,8 +222,9 @@ class Function:
             from . import autograph as conversion
 
             body = conversion.lazily_converted(python_function)
+        self._traced = _in_trace(self._name, body)
         self._native = _native.Function(
-            _in_trace(self._name, body),
+            self._traced,
             self._name,
             jit_compile is None or bool(jit_compile),
             reduce_retracing,
@@ -303,7 +305,15 @@ class Function:
         """The function for these arguments or TensorSpecs, traced now if necessary."""
         if not args and not kwargs and self._options["input_signature"] is not None:
             args = tuple(self._options["input_signature"])
-        return ConcreteFunction(self, args, kwargs)
+        args, kwargs = self._arguments(args, kwargs)
+        args, kwargs = nest.map_structure(_as_spec, (args, kwargs))
+        key = _signature_key((args, kwargs))
+        found = self._concrete.get(key) if key is not None else None
+        if found is None:
+            found = ConcreteFunction(self, args, kwargs)
+            if key is not None:
+                self._concrete[key] = found
+        return found
 
     @property
     def traces(self) -> list[Trace]:
@@ -336,6 +346,7 @@ class Function:
 
     def forget(self) -> None:
         """Drops all traces; the next call traces again."""
+        self._concrete.clear()
         self._native.forget()
 
     def release(self) -> None:
@@ -346,11 +357,33 @@ class Function:
         return f"<tf.function {self._name}: {self._native.trace_count} traces>"
 
 
+def _as_spec(leaf: Any) -> Any:
+    """A tensor's type and shape in its place. Variables belong to the signature themselves."""
+    is_tensor = isinstance(leaf, _native.Tensor)
+    return TensorSpec(leaf.shape, leaf.dtype) if is_tensor else leaf
+
+
+def _signature_key(arguments: Any) -> Any:
+    """What two calls with one signature have in common; None if an argument cannot be compared by its value."""
+    parts = []
+    for leaf in nest.flatten(arguments):
+        if isinstance(leaf, TensorSpec):
+            parts.append((TensorSpec, leaf.dtype.name, tuple(leaf.shape)))
+        elif isinstance(leaf, _native.Array):
+            parts.append((_native.Variable, leaf.id))
+        elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)):
+            parts.append((type(leaf), leaf))
+        else:
+            return None
+    return repr(nest.map_structure(lambda _: 0, arguments)), tuple(parts)
+
+
 class ConcreteFunction:
     """A function for arguments of given types and shapes."""
 
     def __init__(self, function: Function, args: tuple, kwargs: dict) -> None:
         self._function, self._args, self._kwargs = function, args, kwargs
+        self._outputs: Any = None
         specs = [leaf for leaf in nest.flatten([args, kwargs]) if isinstance(leaf, TensorSpec)]
         # With unknown sizes, the first call traces.
         known = all(spec.shape.is_fully_defined() for spec in specs)
@@ -378,11 +411,54 @@ class ConcreteFunction:
         return self._plan
 
     @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._function._name
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple, dict]:
+        """The positional and the named arguments, with TensorSpecs for tensors."""
+        return self._args, self._kwargs
+
+    @property
+    def inputs(self) -> list[TensorSpec]:
+        """The tensor arguments, as TensorSpecs, then the variables that the function uses, as those of their values."""
+        given = [leaf for leaf in nest.flatten([self._args, self._kwargs]) if isinstance(leaf, TensorSpec)]
+        return given + [TensorSpec(one.shape, one.dtype) for one in self.variables]
+
+    @property
     def structured_outputs(self) -> Any:
-        """The results, as tensors without values."""
-        args, kwargs = self._function._arguments(self._args, self._kwargs)
-        body = _in_trace(self._function._name, self._function.python_function)
-        return _native.trace_only(body, *_placeholders(list(args)), **_placeholders(kwargs))
+        """The results, with TensorSpecs for tensors."""
+        if self._outputs is None:
+            self._outputs = (trace_specs(self._body(), *self._args, **self._kwargs),)
+        return self._outputs[0]
+
+    def _body(self) -> Callable:
+        return self._function._traced
+
+    @property
+    def outputs(self) -> list[TensorSpec]:
+        """The results, as a flat list of TensorSpecs."""
+        return [leaf for leaf in nest.flatten(self.structured_outputs) if isinstance(leaf, TensorSpec)]
+
+    @property
+    def variables(self) -> tuple:
+        """The variables that the function reads or writes."""
+        args, kwargs = _placeholders(list(self._args)), _placeholders(self._kwargs)
+        return tuple(self._function._native.used_variables(*args, **kwargs))
+
+    @property
+    def trainable_variables(self) -> tuple:
+        """Those of its variables that are trainable."""
+        return tuple(one for one in self.variables if one.trainable)
+
+    @property
+    def captured_inputs(self) -> list:
+        """The variables that the function uses. Tensors from outside are constants of the trace."""
+        return list(self.variables)
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.name} of {self._args} {self._kwargs}>"
 
 
 def _weak_method(function: Callable, instance: Any) -> Callable:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from . import _native
+from . import _namespace, _native
 from ._native import (
     MemoryBudget,
     allocations,
@@ -167,3 +167,4 @@ __all__ = [
     "set_allocator",
     "trim",
 ]
+__getattr__, __dir__ = _namespace.plain(__name__)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from . import _namespace
 from .shape import TensorShape
 
 
@@ -92,3 +93,7 @@ def map_structure(func: Callable, *structure: Any, check_types: bool = True, **k
         assert_same_structure(structure[0], other, check_types)
     flat = [flatten(one) for one in structure]
     return pack_sequence_as(structure[0], [func(*leaves, **kwargs) for leaves in zip(*flat)])
+
+
+__all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
+__getattr__, __dir__ = _namespace.plain(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from . import _native
+from . import _namespace, _native
 from ._trackable import variables_made
 from .tape import GradientTape
 
@@ -189,3 +189,20 @@ class Ftrl(Optimizer):
         "l2_shrinkage_regularization_strength",
         "beta",
     )
+
+
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Ftrl",
+    "Lion",
+    "Nadam",
+    "Optimizer",
+    "RMSprop",
+]
+__getattr__, __dir__ = _namespace.plain(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from . import _native
+from . import _namespace, _native
 from ._native import mark
 
 
@@ -250,3 +250,4 @@ def _stop(save: bool = True) -> None:
 experimental = SimpleNamespace(Profile=_Logged, Trace=_Trace, start=_start, stop=_stop)
 
 __all__ = ["Alive", "Mark", "Planned", "Profile", "Sample", "Time", "experimental", "mark"]
+__getattr__, __dir__ = _namespace.plain(__name__)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, dtypes, nest
+from . import _namespace, _native, dtypes, nest
 from .config import list_physical_devices
 
 
@@ -186,3 +186,15 @@ def is_built_with_cuda() -> bool:
 def is_built_with_gpu_support() -> bool:
     """Whether it is built with GPU support: never."""
     return False
+
+
+__all__ = [
+    "TestCase",
+    "compute_gradient",
+    "gpu_device_name",
+    "is_built_with_cuda",
+    "is_built_with_gpu_support",
+    "is_gpu_available",
+    "main",
+]
+__getattr__, __dir__ = _namespace.plain(__name__)

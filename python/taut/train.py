@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import _native, _trackable
+from . import _namespace, _native, _trackable
 from ._common import refuse, refuse_option
 from .ema import ExponentialMovingAverage
 from .errors import NotFoundError
@@ -377,3 +377,4 @@ __all__ = [
     "load_checkpoint",
     "load_variable",
 ]
+__getattr__, __dir__ = _namespace.plain(__name__)

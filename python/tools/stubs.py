@@ -26,6 +26,7 @@ from . import compat as compat, config as config, data as data, debugging as deb
 from . import errors as errors
 from . import image as image, keras as keras, linalg as linalg, math as math, memory as memory, nest as nest
 from . import nn as nn, optimizers as optimizers, profiler as profiler, random as random, test as test, train as train
+from . import version as version
 
 initializers: Any
 losses: Any

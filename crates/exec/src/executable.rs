@@ -117,8 +117,9 @@ impl Executable {
         self.run_at(inputs, at).map(|run| run.outputs).map_err(|error| error.at(at))
     }
 
-    /// As [`Executable::run`]; memory is attributed to the line `at`.
+    /// As [`Executable::run`]; memory is attributed to the line `at`, or to that of [`taut_core::with_source_location`].
     pub fn run_at(&self, inputs: &mut [RunInput<'_>], at: Location) -> Result<RunOutputs> {
+        let at = taut_core::source_location(at);
         bind::check(&self.program, inputs)?;
         let observed = Observed::begin(&self.program, Some(at));
         // The outputs first: a run that fails for lack of memory must not leave a new arena behind.

@@ -244,6 +244,13 @@ where
         Ok(self.trace_for(&arguments, false, Location::caller())?.concrete.graph.clone())
     }
 
+    /// The variables that a call with these arguments reads or writes.
+    #[track_caller]
+    pub fn used_variables<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Vec<Variable>> {
+        let trace = self.trace_for(&arguments, false, Location::caller())?;
+        Ok(trace.concrete.variables.iter().map(|used| used.variable.clone()).collect())
+    }
+
     /// The traces that were made, the last thousand of them.
     pub fn traces(&self) -> Vec<FunctionTrace> {
         lock(&self.report).traces.iter().cloned().collect()

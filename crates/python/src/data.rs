@@ -3,6 +3,7 @@
 use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
+use crate::line;
 use crate::nest::{Leaves, StaticValue, Tree};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use taut::data::{self, BatchPadding, BufferSize, Cache, Cardinality, Position, Shuffle, Window};
 use taut::memory::Bytes;
 use taut::{OnRetrace, Tensor};
+use taut_core::with_source_location;
 
 /// A sequence of elements.
 #[pyclass(frozen, subclass, weakref, module = "taut")]
@@ -153,9 +155,9 @@ fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTupl
     }
 }
 
-/// A Python function of elements, traced once per type and shape.
+/// A Python function of elements, traced once per type and shape. Its calls are attributed to the line that made the dataset.
 fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
-    let body = function.clone();
+    let (body, at) = (function.clone(), Python::attach(line::here));
     let program = taut::function(move |element: &Tree| {
         into_python(|py| Tree::of(&body.get(py)?.call1(arguments(py, element)?)?, Leaves::Tensors))
     });
@@ -167,7 +169,7 @@ fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send
                 Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors)
             });
         }
-        program.call(&element)
+        with_source_location(None, at, || program.call(&element))
     }
 }
 

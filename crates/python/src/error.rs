@@ -1,11 +1,12 @@
 //! Conversion of errors: the engine's errors to exceptions, and exceptions through the engine unchanged.
 
 use crate::line;
-use pyo3::exceptions::{PyIndexError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
 use std::fmt;
+use taut::memory::Location;
 use taut::{Error, ErrorKind};
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -45,8 +46,8 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     let text = error.to_string().replace("`record(true)`", "`tf.memory.record(True)`");
     let named = match error.kind() {
         ErrorKind::DType => return PyTypeError::new_err(text),
-        ErrorKind::Index => return PyIndexError::new_err(text),
         ErrorKind::Io => return PyOSError::new_err(text),
+        ErrorKind::Index => "InvalidIndexError",
         ErrorKind::OutOfMemory => "ResourceExhaustedError",
         ErrorKind::Format => "DataLossError",
         ErrorKind::Graph => "OperatorNotAllowedInGraphError",
@@ -74,9 +75,19 @@ pub fn install_warnings() {
 fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     let line = line::here(py);
     let text = message.replace("Profiler::with_capacity", "tf.profiler.Profile(capacity=...)");
+    let text = at_python_line(&text, &line);
     let class = py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
     let explicit = PyModule::import(py, "warnings")?.getattr("warn_explicit")?;
     explicit.call1((text, class, line.file(), line.line())).map(drop)
+}
+
+/// A message in which `(at FILE.rs:LINE)`, a line of the extension module, is the caller's.
+fn at_python_line(text: &str, line: &Location) -> String {
+    let Some((before, rest)) = text.split_once("(at ") else { return text.into() };
+    match rest.split_once(')') {
+        Some((place, after)) if place.contains(".rs:") => format!("{before}(at {line}){after}"),
+        _ => text.into(),
+    }
 }
 
 /// The error for an operation that needs the value of a traced tensor.

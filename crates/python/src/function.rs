@@ -166,6 +166,19 @@ impl Function {
         call_back(py, || self.0.graph(&arguments)).map(|graph| graph.to_string())
     }
 
+    /// The variables that a call with these arguments reads or writes.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn used_variables<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let arguments = arguments(args, kwargs)?;
+        let variables = call_back(py, || self.0.used_variables(&arguments))?;
+        variables.into_iter().map(|variable| wrap_variable(py, variable)).collect()
+    }
+
     /// The traces that were made: (signature, ms, bytes, peak bytes, reason).
     fn traces(&self, py: Python<'_>) -> Vec<(String, f64, usize, usize, String)> {
         let traces = py.detach(|| self.0.traces());

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import _native, _raw_ops as raw, dtypes, nest
+from .. import _namespace, _native, _raw_ops as raw, dtypes, nest
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from ..function import Function
 from ..shape import TensorShape
@@ -551,3 +551,7 @@ class experimental:  # noqa: N801
     Optional = Optional
     cardinality = staticmethod(lambda dataset: dataset.cardinality())
     get_next_as_optional = staticmethod(lambda iterator: iterator.get_next_as_optional())
+
+
+__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "experimental"]
+__getattr__, __dir__ = _namespace.plain(__name__)

@@ -402,16 +402,18 @@ impl OptimizerParts {
             }
         }
         let missing = |(gradient, _): &(&Option<Gradient>, &TrackedVariable)| gradient.is_none();
-        let without = gradients.iter().zip(&self.entries).filter(missing).count();
-        if without > 0 && without == gradients.len() {
-            return Err(Error::value("at least one variable must have a gradient, got none")
-                .help("tape.explain_none() gives the reason"));
+        let without = || gradients.iter().zip(&self.entries).filter(missing);
+        let count = without().count();
+        let names = || without().map(|(_, entry)| entry.variable.to_string()).collect::<Vec<_>>();
+        if count > 0 && count == gradients.len() {
+            let names = names().join(", ");
+            return Err(Error::value(format!(
+                "at least one variable must have a gradient, got none for {names}"
+            ))
+            .help("tape.explain_none() gives the reason"));
         }
-        if without > 0 && !self.warned.missing.swap(true, Ordering::Relaxed) {
-            let names: Vec<String> = (gradients.iter().zip(&self.entries))
-                .filter(missing)
-                .map(|(_, entry)| entry.variable.to_string())
-                .collect();
+        if count > 0 && !self.warned.missing.swap(true, Ordering::Relaxed) {
+            let names = names();
             warn(&format!("no gradient for {}: not updated (at {at})", names.join(", ")));
         }
         let is_sparse = |gradient: &&Option<Gradient>| matches!(gradient, Some(Gradient::Sparse(_)));
