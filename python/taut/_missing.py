@@ -40,7 +40,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Models as files",
-        "saved_model lite mlir xla graph_util Graph Operation import_graph_def load_library load_op_library raw_ops compat",
+        "saved_model lite mlir xla graph_util Graph Operation import_graph_def load_library load_op_library raw_ops",
         "tf.train.Checkpoint and keras.Model.save store variables and models",
     ),
     (
