@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
 use taut_core::record::{RecordSlot, Recorder, is_active, linked};
 use taut_core::{
-    Differentiable, Error, ErrorKind, Gradient, IndexedSlices, Op, Result, SavedValue, Set, Spec, Tensor, VjpCall,
-    with_source_location,
+    Differentiable, Error, ErrorKind, Gradient, IndexedSlices, Op, Result, SavedValue, Set, Spec, Tensor,
+    VjpCall, with_source_location,
 };
 
 /// A gradient that is being accumulated.
@@ -43,9 +43,7 @@ impl Sum {
                 Some(part) => Sum::DenseAndParts(parts.add_to(sum)?, part),
             },
             (Sum::Sparse(rows), part) | (part, Sum::Sparse(rows)) => part.plus_rows(rows)?,
-            (Sum::DenseAndParts(sum, parts), Sum::Dense(part)) => {
-                Sum::DenseAndParts(add(sum, part)?, parts)
-            }
+            (Sum::DenseAndParts(sum, parts), Sum::Dense(part)) => Sum::DenseAndParts(add(sum, part)?, parts),
             (sum, Sum::DenseAndParts(part, parts)) => sum.plus(Sum::Dense(part))?.plus(Sum::Parts(parts))?,
         })
     }
@@ -175,11 +173,7 @@ fn offer_sums(sums: &mut Sums, entry: &TapeEntry, wanted: Set) -> SmallVec<[Opti
 }
 
 /// Puts back the gradients that a rule did not add to.
-fn return_sums(
-    sums: &mut Sums,
-    entry: &TapeEntry,
-    unused: SmallVec<[Option<Tensor>; 1]>,
-) -> Result<()> {
+fn return_sums(sums: &mut Sums, entry: &TapeEntry, unused: SmallVec<[Option<Tensor>; 1]>) -> Result<()> {
     for (source, sum) in entry.sources.iter().zip(unused) {
         if let (Some(slot), Some(sum)) = (source, sum) {
             put(sums, *slot, Sum::Dense(sum))?;

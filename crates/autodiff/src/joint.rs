@@ -104,7 +104,8 @@ impl JointGraph {
                 // An input is a target, too: its gradient starts with the sum.
                 let mut targets = outputs.clone();
                 targets.extend(summed.iter().map(|&input| inputs[input].clone()));
-                let given: Vec<usize> = differentiated.iter().copied().chain(original..targets.len()).collect();
+                let given: Vec<usize> =
+                    differentiated.iter().copied().chain(original..targets.len()).collect();
                 let mut found = vjp(&tape, &targets, &given, gradients, sources)?.into_iter();
                 drop(targets);
                 for i in 0..count {

@@ -1,8 +1,8 @@
 //! Loop-invariant code motion: what does not change from step to step is computed once, before the loop.
 
 use crate::dependence::inputs_read;
-use taut_core::graph::{Origin, ValueId};
-use taut_core::{Effects, Graph, Result, Tensor};
+use taut_core::graph::{Node, Origin, ValueId};
+use taut_core::{Effects, Form, Graph, Result, Spec, Tensor};
 
 /// Moves calls that depend on captures alone out of a body: they are applied now (or traced into the surrounding graph), and
 /// their results are captures of the body that is returned. The captures are the body's last inputs; those that it does not
@@ -40,16 +40,22 @@ fn hoisted_nodes(body: &Graph, varying: usize) -> Vec<bool> {
         let is_invariant = node.inputs.iter().all(|id| invariant[id.index()])
             && node.inputs.iter().any(|id| from_capture[id.index()])
             && !node.op.effects().is_check();
-        let kernel = node.op.kernel();
-        let is_pure = kernel.is_arithmetic() || node.op.effects() == Effects::NONE;
-        if is_invariant && is_pure {
+        if is_invariant && is_pure(body, node) {
             for id in &node.outputs {
                 (invariant[id.index()], from_capture[id.index()]) = (true, true);
             }
-            hoisted[i] = !kernel.is_view();
+            hoisted[i] = !node.op.kernel().is_view();
         }
     }
     hoisted
+}
+
+/// Whether calls cannot fail and may be moved. What stands behind a barrier is computed again at every step, as the user asked.
+fn is_pure(body: &Graph, node: &Node) -> bool {
+    let inputs: Vec<&Spec> = node.inputs.iter().map(|&id| body.spec(id)).collect();
+    let op = &node.op;
+    let is_barrier = || matches!(op.form(&inputs), Form::OptimizationBarrier);
+    op.kernel().is_arithmetic() || (op.effects() == Effects::NONE && !is_barrier())
 }
 
 /// The results of hoisted nodes that the rest of the body reads.

@@ -89,7 +89,8 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
             "at most one list of indices or mask is supported in a subscript: use tf.gather_nd instead",
         ));
     }
-    let is_range = |entry: &Subscript| matches!(entry, Subscript::Strided(Index::Range { .. } | Index::Ellipsis));
+    let is_range =
+        |entry: &Subscript| matches!(entry, Subscript::Strided(Index::Range { .. } | Index::Ellipsis));
     let only_ranges = entries.iter().all(|entry| is_range(entry) || matches!(entry, Subscript::At(_)));
     let sliced = |x: Tensor, indices: &[Index]| {
         if indices.iter().all(|index| *index == Index::from(..)) { Ok(x) } else { taut::slice(x, indices) }

@@ -3,8 +3,8 @@
 
 use taut::memory::testing::ledger_check;
 use taut::{
-    DType, DenseGradient, GradientTape, Loops, Result, Spec, Tensor, Variable, add, cond, fori_loop, function,
-    gather, gather_nd, less, mul, reshape, s, sin, slice, stack, sub, sum, take_along_axis, tanh,
+    DType, DenseGradient, GradientTape, Loops, Result, Spec, Tensor, Variable, add, cond, fori_loop,
+    function, gather, gather_nd, less, mul, reshape, s, sin, slice, stack, sub, sum, take_along_axis, tanh,
     tensor_scatter_update, vectorized_map, zeros,
 };
 use taut_testing::{assert_close, values};
@@ -136,7 +136,8 @@ fn second(form: Form, step: Step, count: usize, x: &Tensor, z: &Tensor) -> Resul
     let (gx, gz) = gradients(form, step, count, x, z)?;
     let total = add(sum(mul(&gx, &gx)?, None, false)?, sum(mul(&gz, &gz)?, None, false)?)?;
     let found = tape.gradient(&total, &[x, z])?;
-    let dense = |i: usize| found[i].clone().map_or_else(|| zeros(z.shape().clone(), DType::F64), |g| g.dense());
+    let dense =
+        |i: usize| found[i].clone().map_or_else(|| zeros(z.shape().clone(), DType::F64), |g| g.dense());
     Ok((dense(0)?, dense(1)?))
 }
 
@@ -271,7 +272,11 @@ fn rows_of_a_variable() {
 }
 
 /// The bytes that the calls of a gradient move, and its planned peak, for tables of so many rows.
-fn work(step: Step, rows: usize, order: fn(Form, Step, usize, &Tensor, &Tensor) -> Result<(Tensor, Tensor)>) -> (u64, usize) {
+fn work(
+    step: Step,
+    rows: usize,
+    order: fn(Form, Step, usize, &Tensor, &Tensor) -> Result<(Tensor, Tensor)>,
+) -> (u64, usize) {
     let f = function(move |(x, z): &(Tensor, Tensor)| order(Form::For, step, rows, x, z));
     let spec = |shape: &[usize]| Tensor::placeholder(Spec::new(DType::F64, shape));
     let arguments = (spec(&[WIDTH]), spec(&[rows, WIDTH]));
@@ -290,6 +295,7 @@ fn assert_linear(name: &str, measure: impl Fn(usize) -> (u64, usize)) {
 
 #[test]
 fn the_work_of_a_gradient_is_linear_in_the_steps() {
+    let _ledger = ledger_check();
     for (name, step) in STEPS {
         // These read all of the table at every step.
         if name == "two reads, and all" || name == "a column" {

@@ -5,7 +5,8 @@ use crate::vjp::{is_backward_recorded, or_zeros, saved_inputs};
 use std::sync::Arc;
 use taut_autodiff::joint::{InputGradient, JointGraph, JointRequest, SavedFrom, SplitGraph};
 use taut_core::{
-    Error, ErrorKind, Gradient, Gradients, Graph, Result, Saves, Set, Spec, Tensor, VjpCall, apply_many, record, trace,
+    Error, ErrorKind, Gradient, Gradients, Graph, Result, Saves, Set, Spec, Tensor, VjpCall, apply_many,
+    record, trace,
 };
 
 /// The form of a branch op that saves what the gradients of the wanted captures need.
@@ -170,7 +171,8 @@ impl BackwardBranch {
         let graph = self.branch.graph();
         let wanted: Vec<bool> = (0..graph.inputs.len()).map(|i| active.contains(&i)).collect();
         let differentiated = &self.differentiated;
-        let joint = JointGraph::new(graph, &JointRequest { wanted: &wanted, differentiated, summed, dense: true })?;
+        let joint =
+            JointGraph::new(graph, &JointRequest { wanted: &wanted, differentiated, summed, dense: true })?;
         let split = joint.split(graph.outputs.len())?;
         // The forward pass has saved what the gradient without the sums reads: sums do not change that.
         if split.saved != self.saved {

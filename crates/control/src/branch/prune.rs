@@ -30,8 +30,7 @@ pub(super) fn prune_branch(op: &BranchOp, used: &[bool]) -> Option<PrunedOp> {
     let updated = captures.iter().filter_map(|&i| i.checked_sub(first_updated));
     let updated = if updating.clone().eq(updated) { updating.count() } else { 0 };
     let kept_inputs = captures.len();
-    smaller.aliases =
-        (kept_inputs - updated..kept_inputs).map(|i| [BranchOp::capture_input(i)]).collect();
+    smaller.aliases = (kept_inputs - updated..kept_inputs).map(|i| [BranchOp::capture_input(i)]).collect();
     smaller.outputs = outputs.iter().map(|&i| op.outputs[i].clone()).collect();
     for (n, (branch, kept)) in smaller.branches.iter_mut().zip(&results).enumerate() {
         let graph = branch.graph();

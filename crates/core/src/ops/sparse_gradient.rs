@@ -132,9 +132,8 @@ impl Gradient {
     pub fn plus(self, other: Gradient) -> Result<Gradient> {
         match (self, other) {
             (Gradient::Sparse(a), Gradient::Sparse(b)) => Ok(IndexedSlices::join(vec![a, b])?.into()),
-            (Gradient::Sparse(rows), Gradient::Dense(sum)) | (Gradient::Dense(sum), Gradient::Sparse(rows)) => {
-                Ok(rows.add_to(sum)?.into())
-            }
+            (Gradient::Sparse(rows), Gradient::Dense(sum))
+            | (Gradient::Dense(sum), Gradient::Sparse(rows)) => Ok(rows.add_to(sum)?.into()),
             (Gradient::Dense(a), Gradient::Dense(b)) => Ok(add(a, b)?.into()),
         }
     }
