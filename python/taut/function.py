@@ -312,6 +312,9 @@ class Function:
         if found is None:
             found = ConcreteFunction(self, args, kwargs)
             if key is not None:
+                # As the traces, the last thousand of which are kept.
+                if len(self._concrete) >= 1000:
+                    self._concrete.clear()
                 self._concrete[key] = found
         return found
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, _raw_ops as raw, dtypes
-from .shape import TensorShape
 from .indexed_slices import IndexedSlices
+from .shape import TensorShape
 
 if TYPE_CHECKING:
     from ._typing import DTypeLike, ShapeLike, TensorLike

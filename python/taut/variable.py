@@ -11,8 +11,8 @@ import numpy as np
 from . import _native, _raw_ops as raw, slices
 from ._common import refuse_option
 from .function import variable_created
-from .shape import TensorShape
 from .indexed_slices import IndexedSlices
+from .shape import TensorShape
 from .tensor import text_of
 
 if TYPE_CHECKING:
@@ -67,6 +67,18 @@ class Variable(_native.Variable):
     def name(self) -> str:
         """The name of the variable."""
         return f"{self._name or 'Variable'}:0"
+
+    @property
+    def initializer(self) -> None:
+        """None: a variable has its initial value from the start, and there is no op to run."""
+
+    @property
+    def constraint(self) -> None:
+        """None: variables have no constraints."""
+
+    def is_initialized(self, name: str | None = None) -> _native.Tensor:
+        """Whether it has a value: always true."""
+        return _native.as_tensor(True)
 
     def value(self) -> _native.Tensor:
         """Reads the value; tapes record it."""

@@ -116,6 +116,25 @@ def test_missing_gradients_name_their_variables():
     assert ".rs:" not in str(warning.message) and warning.filename.endswith("test_missing_names.py")
 
 
+def test_attributes_of_variables():
+    v = tf.Variable([1.0])
+    assert v.initializer is None and v.constraint is None
+    assert v.is_initialized().numpy() and v.is_initialized().dtype == tf.bool
+
+
+def test_profiles_name_no_line_of_the_extension(tmp_path):
+    v, optimizer = tf.Variable(tf.ones([50])), tf.optimizers.Adam(0.1)
+    double = tf.function(lambda x: tf.exp(x) * 2.0)
+    with tf.profiler.Profile() as profile:
+        optimizer.apply_gradients([(tf.ones([50]), v)])
+        list(tf.data.Dataset.range(10).map(lambda i: i * 2).batch(2).prefetch(2))
+        double(tf.ones([10]))
+    for save in (profile.save_html, profile.save_trace):
+        save(tmp_path / "profile")
+        text = (tmp_path / "profile").read_text()
+        assert "test_missing_names.py" in text and "crates/" not in text
+
+
 def test_concrete_functions():
     v = tf.Variable([1.0, 2.0], name="scale")
     count = tf.Variable(0, trainable=False)

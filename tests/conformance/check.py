@@ -76,12 +76,12 @@ def is_float(dtype):
 
 
 def float_dtype(args):
-    """The float type that Taut computes in: the widest among the arrays, float32 if all are integers; None if an argument
-    names the type, or there are no arrays."""
+    """The float type that Taut computes in, where it may differ from NumPy's: the widest of the floats that integers are
+    promoted to, float32 if there are only integers. None without integers, or if an argument names the type."""
     dtypes = array_dtypes(args)
-    if not dtypes or any(isinstance(value, np.dtype) for value in args.values()):
-        return None
     floats = {dtype.name: dtype for dtype in dtypes if is_float(dtype)}
+    if all(map(is_float, dtypes)) or any(isinstance(value, np.dtype) for value in args.values()):
+        return None
     if {"float16", "bfloat16"} <= set(floats) or not floats:
         floats["float32"] = np.dtype(np.float32)
     return max(floats.values(), key=lambda dtype: dtype.itemsize)
@@ -104,12 +104,10 @@ def narrowed(want, dtype):
     return np.where(np.isinf(cast) & np.isfinite(want), np.copysign(largest, cast), cast)
 
 
-def difference(got, want, floating, loose):
-    """What is wrong with `got`, or None. `floating` is the type of float results, if it is not NumPy's."""
-    want = np.asarray(want)
+def difference(got, want, wanted, loose):
+    """What is wrong with `got`, which should have the type `wanted`, or None."""
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
-    wanted = floating if floating is not None and is_float(want.dtype) else want.dtype
     if got.dtype != wanted and not (loose and is_float(got.dtype)):
         return f"dtype {got.dtype}, expected {wanted}"
     tolerance = TOLERANCE.get(got.dtype.name)
@@ -123,6 +121,12 @@ def difference(got, want, floating, loose):
     return None
 
 
+def expected(expression, scope):
+    """NumPy's results."""
+    want = eval(expression, scope)
+    return [np.asarray(one) for one in (want if isinstance(want, (tuple, list)) else [want])]
+
+
 def check(case, archive):
     op = case["op"]
     args = {name: archive.argument(op, value) for name, value in case["args"].items()}
@@ -134,17 +138,19 @@ def check(case, archive):
         scope["out"] = [widened(one) for one in out] if len(out) > 1 else widened(out[0])
         verdict = eval(case["property"], scope)
         return None if np.all(verdict) else f"not true: {case['property']}\nout = {out}"
-    want = eval(case["numpy"], scope)
-    want = list(want) if isinstance(want, (tuple, list)) else [want]
-    floating = float_dtype(args)
-    if floating is not None and not any(map(is_float, array_dtypes(args))) and is_float(np.asarray(want[0]).dtype):
+    want, floating = expected(case["numpy"], scope), float_dtype(args)
+    floats = [is_float(one.dtype) for one in want]
+    if floating is not None and any(floats) and not any(map(is_float, array_dtypes(args))):
+        # NumPy's values again, as float64: of small integers it makes float16.
         scope.update({name: wide_integers(value) for name, value in args.items()})
-        want = eval(case["numpy"], scope)
-        want = list(want) if isinstance(want, (tuple, list)) else [want]
+        again = expected(case["numpy"], scope)
+        want = [new.astype(np.float64) if floated else old for old, new, floated in zip(want, again, floats)]
     if len(want) != len(out):
         return f"{len(out)} results, expected {len(want)}"
-    for got, expected in zip(out, want):
-        wrong = difference(got, expected, floating, loose)
+    for got, one in zip(out, want):
+        # A type that NumPy widened to is none of the arguments'.
+        widened_to = is_float(one.dtype) and one.dtype not in array_dtypes(args)
+        wrong = difference(got, one, floating if widened_to and floating is not None else one.dtype, loose)
         if wrong:
             return wrong
     return None
@@ -155,6 +161,8 @@ def check_promotion(a, b, result):
     left, right = numpy_dtype(a), numpy_dtype(b)
     if is_float(left) != is_float(right):
         want = a if is_float(left) else b
+    elif {a, b} == {"float16", "bfloat16"}:
+        want = "float32"  # NumPy has no type for both.
     else:
         want = np.result_type(left, right).name
         want = "error" if want == "float64" and not is_float(left) else want

@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(ints(&x + &y), [17, -4]);
         assert_eq!(ints(&x - &y), [7, -10]);
         assert_eq!(ints(&x * &y), [60, -21]);
-        assert_eq!((&x / &y).unwrap().to_vec::<f64>().unwrap(), [12.0 / 5.0, -7.0 / 3.0]);
+        assert_eq!((&x / &y).unwrap().to_vec::<f32>().unwrap(), [12.0 / 5.0, -7.0 / 3.0]);
         assert_eq!(ints(&x % &y), [2, 2]);
         assert_eq!(ints(&x & &y), [4, 1]);
         assert_eq!(ints(&x | &y), [13, -5]);

@@ -63,6 +63,8 @@ fn add_invalid_args() -> Vec<InvalidArgs> {
     bad.push(InvalidArgs::new(with(DType::U8, 256), ErrorKind::Value, "256 does not fit uint8"));
     bad.push(InvalidArgs::new(with(DType::I8, -129), ErrorKind::Value, "-129 does not fit int8"));
     bad.push(InvalidArgs::new(with(DType::U64, -1), ErrorKind::Value, "-1 does not fit uint64"));
+    let no_common_type = vec![ramp(DType::I32, &[2], 0.0, 1.0), ramp(DType::U64, &[2], 0.0, 1.0)];
+    bad.push(InvalidArgs::new(no_common_type, ErrorKind::DType, "holds the values of both int32 and uint64"));
     bad
 }
 

@@ -9,7 +9,7 @@ use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Sa
 use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
 use crate::promote::common_dtype;
 use crate::{
-    DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many,
+    DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many, promote,
 };
 use smallvec::SmallVec;
 use taut_kernels::{Arg, View, ViewMut, index};
@@ -187,7 +187,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                 .iter()
                 .flat_map(|&d| cases.map(|(shapes, axis)| case(&[d], shapes, axis)))
                 .collect();
-            for pair in dtypes::ALL.windows(2) {
+            for pair in dtypes::ALL.windows(2).filter(|pair| promote(pair[0], pair[1]).is_ok()) {
                 list.push(case(pair, &[&[2], &[3]], 0));
             }
             list
@@ -197,7 +197,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         let bad = |shapes: &[&[usize]], axis, kind, message| {
             InvalidArgs::new(case(&[DType::F32], shapes, axis), kind, message)
         };
+        let no_common_type = case(&[DType::U64, DType::I8], &[&[2], &[3]], 0);
         vec![
+            InvalidArgs::new(no_common_type, ErrorKind::DType, "holds the values of both uint64 and int8"),
             bad(&[], 0, ErrorKind::Value, "expected at least one tensor"),
             bad(&[&[2]], 1, ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
             bad(&[&[], &[]], 0, ErrorKind::Axis, "a scalar has no axes, got axis 0"),
