@@ -332,23 +332,3 @@ fn broken_images() {
     assert_eq!(ImageFolder::open(folder.join("none")).unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(ImageFolder::open(folder.join("a")).unwrap_err().kind(), ErrorKind::Format);
 }
-
-/// The memory of the decoder, which is not the engine's, counts: the image as stored, its pixels, and the tensor.
-#[test]
-fn decoded_images_are_counted() {
-    let _ledger = ledger_check();
-    let folder = Folder::new("counted-images");
-    paint(&folder.join("a/1.png"), 300, 200, [1, 1, 1]);
-    let images = ImageFolder::open(folder.path()).unwrap();
-    let peak = |images: ImageFolder| {
-        let dataset = images.dataset().unwrap();
-        let mut rows = dataset.iter().unwrap();
-        let before = taut_memory::live_bytes();
-        taut_memory::reset_peak();
-        rows.next().unwrap().unwrap();
-        taut_memory::peak_bytes() - before
-    };
-    let area = 300 * 200;
-    assert_eq!(peak(images.clone()), area * 3 * 3);
-    assert_eq!(peak(images.size(100, 50)), area * 3 + 100 * 300 * 16 + 100 * 50 * 3 * 3);
-}

@@ -155,6 +155,11 @@ fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTupl
     }
 }
 
+/// Makes a stage, whose elements are attributed to the caller's line.
+fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
+    with_source_location(None, line::here(py), work)
+}
+
 /// A Python function of elements, traced once per type and shape. Its calls are attributed to the line that made the dataset.
 fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
     let (body, at) = (function.clone(), Python::attach(line::here));
@@ -291,7 +296,8 @@ impl Dataset {
 
     #[staticmethod]
     fn from_tensors<'py>(py: Python<'py>, tensors: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        source(py, data::Dataset::from_tensors(Tree::of(tensors, Leaves::Tensors)?))
+        let tree = Tree::of(tensors, Leaves::Tensors)?;
+        source(py, at_line(py, || data::Dataset::from_tensors(tree)))
     }
 
     #[staticmethod]
@@ -315,7 +321,8 @@ impl Dataset {
         dtype: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dtype = crate::dtype::given(dtype)?;
-        let numbers = data::Dataset::range_by(start, stop, step).map_err(|error| exception(py, error))?;
+        let numbers = at_line(py, || data::Dataset::range_by(start, stop, step))
+            .map_err(|error| exception(py, error))?;
         source(py, numbers.map(move |number: Tensor| taut::cast(number, dtype).map(Tree::Tensor)))
     }
 
@@ -393,7 +400,8 @@ impl Dataset {
     }
 
     fn batch<'py>(slf: &Bound<'py, Self>, size: usize, exact: bool) -> PyResult<Bound<'py, PyAny>> {
-        let made = if exact { slf.get().inner.batch_exact(size) } else { slf.get().inner.batch(size) };
+        let inner = &slf.get().inner;
+        let made = at_line(slf.py(), || if exact { inner.batch_exact(size) } else { inner.batch(size) });
         stage(slf, made.map_err(|error| exception(slf.py(), error))?)
     }
 
@@ -420,11 +428,12 @@ impl Dataset {
         if exact {
             padding = padding.drop_remainder();
         }
-        stage(slf, slf.get().inner.padded_batch(size, padding).map_err(|error| exception(slf.py(), error))?)
+        let made = at_line(slf.py(), || slf.get().inner.padded_batch(size, padding));
+        stage(slf, made.map_err(|error| exception(slf.py(), error))?)
     }
 
     fn unbatch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        stage(slf, slf.get().inner.unbatch())
+        stage(slf, at_line(slf.py(), || slf.get().inner.unbatch()))
     }
 
     #[pyo3(signature = (elements, bytes, seed, each_epoch))]
@@ -439,7 +448,8 @@ impl Dataset {
         if let Some(seed) = seed {
             how = how.seed(seed);
         }
-        stage(slf, slf.get().inner.shuffle(how).map_err(|error| exception(slf.py(), error))?)
+        let made = at_line(slf.py(), || slf.get().inner.shuffle(how));
+        stage(slf, made.map_err(|error| exception(slf.py(), error))?)
     }
 
     fn repeat<'py>(slf: &Bound<'py, Self>, times: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
@@ -469,7 +479,7 @@ impl Dataset {
             (Some(path), None) => Cache::File(path),
             (folder, Some(bytes)) => Cache::MemoryUpTo(bytes, folder.unwrap_or_else(std::env::temp_dir)),
         };
-        stage(slf, slf.get().inner.cache(how))
+        stage(slf, at_line(slf.py(), || slf.get().inner.cache(how)))
     }
 
     #[pyo3(signature = (elements, bytes))]
@@ -478,18 +488,13 @@ impl Dataset {
         elements: Option<usize>,
         bytes: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        stage(
-            slf,
-            slf.get()
-                .inner
-                .prefetch(buffer_size(elements, bytes))
-                .map_err(|error| exception(slf.py(), error))?,
-        )
+        let made = at_line(slf.py(), || slf.get().inner.prefetch(buffer_size(elements, bytes)));
+        stage(slf, made.map_err(|error| exception(slf.py(), error))?)
     }
 
     fn enumerate<'py>(slf: &Bound<'py, Self>, start: i64) -> PyResult<Bound<'py, PyAny>> {
         let pair = |(number, element)| Ok(Tree::Tuple(vec![Tree::Tensor(number), element]));
-        stage(slf, slf.get().inner.enumerate(start).map(pair))
+        stage(slf, at_line(slf.py(), || slf.get().inner.enumerate(start)).map(pair))
     }
 
     fn window<'py>(

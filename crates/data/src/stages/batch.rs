@@ -4,7 +4,7 @@ use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::{self, DatasetElement};
 use crate::stages::at_element;
-use taut_core::{Error, Result, Spec, Tensor};
+use taut_core::{Error, Result, Spec, Tensor, source_location};
 use taut_kernels::{ViewMut, elementwise};
 use taut_memory::{Category, Location};
 
@@ -66,7 +66,7 @@ impl<T: DatasetElement> Dataset<T> {
         exact: bool,
         collate: impl Collate<T>,
     ) -> Result<Dataset<T>> {
-        let at = Location::caller();
+        let at = source_location(Location::caller());
         if size == 0 {
             return Err(Error::value("batch_size must be >= 1, got 0").at(at));
         }

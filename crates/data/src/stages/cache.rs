@@ -9,7 +9,7 @@ use crate::element::{self, DatasetElement};
 use file::{RecordFile, RecordReader, RecordWriter};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use taut_core::{Error, Result};
+use taut_core::{Error, Result, source_location};
 use taut_memory::Location;
 
 /// Where a cache keeps elements.
@@ -100,7 +100,7 @@ impl<T: DatasetElement> Dataset<T> {
             input: self.clone(),
             how,
             complete: Arc::default(),
-            at: Location::caller(),
+            at: source_location(Location::caller()),
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::DatasetElement;
 use crate::stages::background::BackgroundCursor;
 use std::sync::Arc;
-use taut_core::Result;
+use taut_core::{Result, source_location};
 use taut_memory::Location;
 
 struct Prefetch<T> {
@@ -21,7 +21,7 @@ impl<T: DatasetElement> Dataset<T> {
     /// element that turns out larger is kept nevertheless, and the buffer may exceed its size by it.
     #[track_caller]
     pub fn prefetch(&self, buffer_size: impl Into<BufferSize>) -> Result<Dataset<T>> {
-        let at = Location::caller();
+        let at = source_location(Location::caller());
         let buffer_size = buffer_size.into().checked("prefetch").map_err(|error| error.at(at))?;
         Ok(Dataset::new(Prefetch { input: self.clone(), buffer_size }))
     }

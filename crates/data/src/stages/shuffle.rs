@@ -6,7 +6,7 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::{self, DatasetElement};
 use crate::random::RandomSequence;
 use std::sync::Arc;
-use taut_core::{Error, Result};
+use taut_core::{Error, Result, source_location};
 use taut_memory::{Bytes, Location};
 
 /// Options of a shuffle. A plain number or [`Bytes`] is a buffer of that size with the default seed.
@@ -108,7 +108,7 @@ impl<T: DatasetElement> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn shuffle(&self, how: impl Into<Shuffle>) -> Result<Dataset<T>> {
-        let (how, at) = (how.into(), Location::caller());
+        let (how, at) = (how.into(), source_location(Location::caller()));
         how.buffer_size.checked("shuffle").map_err(|error| error.at(at))?;
         Ok(Dataset::new(Shuffled { input: self.clone(), how }))
     }

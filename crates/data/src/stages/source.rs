@@ -6,7 +6,7 @@ use crate::element::{self, DatasetElement};
 use crate::stages::at_element;
 use std::ops::Range;
 use std::sync::Arc;
-use taut_core::{Error, Result, Shape, Spec, Tensor};
+use taut_core::{Error, Result, Shape, Spec, Tensor, source_location};
 use taut_memory::{Category, Location};
 
 /// A source with random access.
@@ -71,7 +71,7 @@ impl<T: DatasetElement> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn from_tensor_slices(tensors: T) -> Result<Dataset<T>> {
-        let at = Location::caller();
+        let at = source_location(Location::caller());
         let count = element::rows(&tensors).map_err(|error| error.at(at))? as u64;
         let bytes_each =
             if count == 0 { None } else { element::row_of(&tensors, 0).ok().map(|row| element::bytes(&row)) };
@@ -110,7 +110,7 @@ impl Dataset<Tensor> {
     /// The integers of a range, as `int64` scalars.
     #[track_caller]
     pub fn range(range: Range<i64>) -> Dataset<Tensor> {
-        let at = Location::caller();
+        let at = source_location(Location::caller());
         let count = (i128::from(range.end) - i128::from(range.start)).max(0) as u64;
         numbers(range.start, 1, count, at)
     }
@@ -125,7 +125,7 @@ impl Dataset<Tensor> {
     /// ```
     #[track_caller]
     pub fn range_by(start: i64, stop: i64, step: i64) -> Result<Dataset<Tensor>> {
-        let at = Location::caller();
+        let at = source_location(Location::caller());
         if step == 0 {
             return Err(Error::value("step must not be 0").at(at));
         }

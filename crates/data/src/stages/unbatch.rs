@@ -4,7 +4,7 @@ use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::{self, DatasetElement};
 use crate::stages::at_element;
-use taut_core::Result;
+use taut_core::{Result, source_location};
 use taut_memory::Location;
 
 struct Unbatch<T> {
@@ -24,7 +24,7 @@ impl<T: DatasetElement> Dataset<T> {
     /// The rows of each element, as views. The inverse of [`Dataset::batch`].
     #[track_caller]
     pub fn unbatch(&self) -> Dataset<T> {
-        Dataset::new(Unbatch { input: self.clone(), at: Location::caller() })
+        Dataset::new(Unbatch { input: self.clone(), at: source_location(Location::caller()) })
     }
 }
 

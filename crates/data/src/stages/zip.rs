@@ -4,7 +4,7 @@ use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::DatasetElement;
 use crate::stages::source::number;
-use taut_core::{Result, Tensor};
+use taut_core::{Result, Tensor, source_location};
 use taut_memory::Location;
 
 struct Zip<A, B>(Dataset<A>, Dataset<B>);
@@ -40,7 +40,7 @@ impl<T: DatasetElement> Dataset<T> {
     /// Each element with its index plus `start`, an `int64` scalar.
     #[track_caller]
     pub fn enumerate(&self, start: i64) -> Dataset<(Tensor, T)> {
-        Dataset::new(Enumerate { input: self.clone(), start, at: Location::caller() })
+        Dataset::new(Enumerate { input: self.clone(), start, at: source_location(Location::caller()) })
     }
 
     /// The elements of this dataset, followed by those of another.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taut_core::{DType, Error, ErrorKind, Result, Shape, Spec, Tensor};
+use taut_core::{DType, Error, ErrorKind, Result, Shape, Spec, Tensor, source_location};
 use taut_memory::{Category, Location};
 
 const START: &[u8; 8] = b"TAUTDAT1";
@@ -162,7 +162,7 @@ impl RecordReader {
     /// The tensors of record `index`.
     #[track_caller]
     pub(super) fn read(&mut self, records: &RecordFile, index: u64) -> Result<Vec<Tensor>> {
-        let at = Location::caller();
+        let at = source_location(Location::caller());
         let [start, end] = [0, 1].map(|i| records.starts[index as usize + i]);
         let read = self.record(start, end, at);
         // After a failure the position is unknown, and the next read seeks.
