@@ -1,6 +1,6 @@
 //! Machine code is made once per program: kernels that compute the same program share it while one of them lives.
 
-use super::MachineCode;
+use super::machine_code::MachineCode;
 use crate::program::TileProgram;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
