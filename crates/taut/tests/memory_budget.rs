@@ -151,7 +151,7 @@ fn a_transformer_with_dropout_keeps_every_budget() {
 #[test]
 fn a_resnet_keeps_every_budget() {
     let share = sweep(&steps::resnet);
-    assert!(share < 0.6, "{share}");
+    assert!(share < 0.8, "{share}");
 }
 
 #[test]
