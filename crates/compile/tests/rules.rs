@@ -225,9 +225,17 @@ fn long_graphs_fuse() {
     );
     assert_eq!(
         report.iter().map(|pass| pass.name).collect::<Vec<_>>(),
-        ["dead_code_elimination", "simplify", "compile_subgraphs", "fuse", "fuse_epilogue"]
+        [
+            "dead_code_elimination",
+            "decompose",
+            "simplify",
+            "compile_subgraphs",
+            "recompute",
+            "fuse",
+            "fuse_epilogue"
+        ]
     );
-    assert_eq!((report[0].before, report[4].after), (graph.nodes.len(), compiled.nodes.len()));
+    assert_eq!((report[0].before, report[6].after), (graph.nodes.len(), compiled.nodes.len()));
     assert!(report.windows(2).all(|passes| passes[0].after == passes[1].before));
     let (_, report) = compile_with_report(&graph, &plain()).unwrap();
     assert_eq!(
