@@ -73,6 +73,20 @@ def attention_gradient(
 ) -> Tensor:
     """The gradients of [`attention`](super::attention) with respect to `q`, `k` and `v`, given the gradient `g` of its result."""
 
+def attention_with_dropout(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    rate: float,
+    key: TensorLike,
+    mask: TensorLike | None = ...,
+    causal: bool = ...,
+    scale: float | None = ...,
+    *,
+    name: str | None = ...,
+) -> Tensor:
+    """Scaled dot-product attention with dropout of the attention weights, without materializing them."""
+
 def avg_pool(
     x: TensorLike,
     ksize: IntsLike,

@@ -206,7 +206,7 @@ _TOP: Rows = {
 _NN: Rows = {
     **ops("elu gelu leaky_relu relu relu6 selu sparse_softmax_cross_entropy_with_logits"),
     # Ops that TensorFlow has as layers only.
-    **ops("attention group_norm layer_norm rms_norm"),
+    **ops("attention attention_with_dropout group_norm layer_norm rms_norm"),
     **same(_MATH, "in_top_k l2_normalize log_softmax sigmoid softmax softplus softsign tanh top_k zero_fraction"),
     **same(_TOP, "batch_to_space space_to_batch"),
     **objects("_ops.candidates", "nce_loss sampled_softmax_loss"),

@@ -39,10 +39,10 @@ from ._ops.reduction import (
 from ._ops.shaping import batch_to_space as batch_to_space, space_to_batch as space_to_batch
 
 __all__ = [
-    "atrous_conv2d", "attention", "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_normalization",
-    "batch_to_space", "bias_add", "compute_average_loss", "conv1d", "conv1d_transpose", "conv2d",
-    "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu", "ctc_loss",
-    "depth_to_space", "depthwise_conv2d", "dropout", "elu", "embedding_lookup", "experimental", "gelu",
+    "atrous_conv2d", "attention", "attention_with_dropout", "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "batch_normalization", "batch_to_space", "bias_add", "compute_average_loss", "conv1d", "conv1d_transpose",
+    "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu",
+    "ctc_loss", "depth_to_space", "depthwise_conv2d", "dropout", "elu", "embedding_lookup", "experimental", "gelu",
     "group_norm", "in_top_k", "l2_loss", "l2_normalize", "layer_norm", "leaky_relu", "local_response_normalization",
     "log_poisson_loss", "log_softmax", "lrn", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "moments",
     "nce_loss", "normalize_moments", "pool", "relu", "relu6", "rms_norm", "sampled_softmax_loss",
@@ -63,6 +63,20 @@ def attention(
     name: str | None = ...,
 ) -> Tensor:
     """Scaled dot-product attention, `softmax(scale * q @ transpose(k) + mask) @ v`, without materializing the scores."""
+
+def attention_with_dropout(
+    q: TensorLike,
+    k: TensorLike,
+    v: TensorLike,
+    rate: float,
+    key: TensorLike,
+    mask: TensorLike | None = ...,
+    causal: bool = ...,
+    scale: float | None = ...,
+    *,
+    name: str | None = ...,
+) -> Tensor:
+    """Scaled dot-product attention with dropout of the attention weights, without materializing them."""
 
 def elu(features: TensorLike, alpha: float = ..., *, name: str | None = ...) -> Tensor:
     """Exponential linear unit: `features` where positive, else `alpha * (exp(features) - 1)`."""

@@ -31,6 +31,7 @@ PARTICULAR = {
         *(floats(1, 2, size, 4) for size in (3, 5, 5, 3)),
         *(floats(1, 2, 3) for _ in range(2)),
     ],
+    "attention_with_dropout": lambda: [*(floats(1, 2, size, 4) for size in (3, 5, 5)), 0.5, key()],
     "check_numerics": lambda: [floats(4), "message"],
     "ensure": lambda: [tf.constant([True, True]), "message"],
     "cholesky": lambda: [tf.constant([[4.0, 1.0], [1.0, 3.0]])],

@@ -7,9 +7,11 @@ use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Sa
 use crate::{DType, Tensor, apply_at};
 use taut_memory::Location;
 
-/// As [`attention`](super::attention()), with [`dropout`](super::dropout()) of the attention weights: each is set to zero with probability `rate`, and
-/// the others are divided by `1 - rate`. Which ones is a function of the key (`uint64[2]`) and of their position in `[b, h, n, m]`:
-/// the same as for `dropout` of the matrix of weights, which is not materialized.
+/// Scaled dot-product attention with dropout of the attention weights, without materializing them.
+///
+/// As [`attention`](super::attention()), but each weight is set to zero with probability `rate`, and the others are divided by
+/// `1 - rate`. Which ones is a function of the key (`uint64[2]`) and of their position in `[b, h, n, m]`: the same as for
+/// [`dropout`](super::dropout()) of the matrix of weights.
 #[track_caller]
 pub fn attention_with_dropout(
     q: impl Into<Tensor>,
