@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from . import _native, config, memory, nest
 from ._common import refuse
+from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
 from .errors import InvalidArgumentError
 from .spec import TensorSpec
 
@@ -167,10 +168,6 @@ def _check_creates_once(body: Callable, args: tuple, kwargs: dict) -> None:
         _creations.forbidden = False
 
 
-def _placeholders(value: Any) -> Any:
-    return nest.map_structure(lambda leaf: leaf.placeholder() if isinstance(leaf, TensorSpec) else leaf, value)
-
-
 class Function:
     """A Python function that is traced once per signature and then runs as a planned program.
 
@@ -282,32 +279,32 @@ class Function:
     def plan(self, *args: Any, **kwargs: Any) -> _native.Plan:
         """Plans a call with these arguments without running it. TensorSpecs stand for tensors."""
         args, kwargs = self._arguments(args, kwargs)
-        return self._native.plan(*_placeholders(list(args)), **_placeholders(kwargs))
+        return self._native.plan(*placeholders(list(args)), **placeholders(kwargs))
 
     def frontier(self, *args: Any, **kwargs: Any) -> _native.Frontier:
         """The plans of a call for every memory budget, without running it: `rows` of bytes, time, repeated steps and
         micro-batches. TensorSpecs stand for tensors.
         """
         args, kwargs = self._arguments(args, kwargs)
-        return self._native.frontier(*_placeholders(list(args)), **_placeholders(kwargs))
+        return self._native.frontier(*placeholders(list(args)), **placeholders(kwargs))
 
     def plan_gradient(self, *args: Any, **kwargs: Any) -> tuple[_native.Plan, _native.Plan]:
         """Plans a call under a tape: the forward and the backward program."""
         args, kwargs = self._arguments(args, kwargs)
-        return self._native.plan_gradient(*_placeholders(list(args)), **_placeholders(kwargs))
+        return self._native.plan_gradient(*placeholders(list(args)), **placeholders(kwargs))
 
     def graph(self, *args: Any, **kwargs: Any) -> str:
         """The traced graph for these arguments, as text."""
         args, kwargs = self._arguments(args, kwargs)
-        return self._native.graph(*_placeholders(list(args)), **_placeholders(kwargs))
+        return self._native.graph(*placeholders(list(args)), **placeholders(kwargs))
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The function for these arguments or TensorSpecs, traced now if necessary."""
         if not args and not kwargs and self._options["input_signature"] is not None:
             args = tuple(self._options["input_signature"])
         args, kwargs = self._arguments(args, kwargs)
-        args, kwargs = nest.map_structure(_as_spec, (args, kwargs))
-        key = _signature_key((args, kwargs))
+        args, kwargs = nest.map_structure(as_spec, (args, kwargs))
+        key = signature_key((args, kwargs))
         found = self._concrete.get(key) if key is not None else None
         if found is None:
             found = ConcreteFunction(self, args, kwargs)
@@ -358,110 +355,6 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<tf.function {self._name}: {self._native.trace_count} traces>"
-
-
-def _as_spec(leaf: Any) -> Any:
-    """A tensor's type and shape in its place. Variables belong to the signature themselves."""
-    is_tensor = isinstance(leaf, _native.Tensor)
-    return TensorSpec(leaf.shape, leaf.dtype) if is_tensor else leaf
-
-
-def _signature_key(arguments: Any) -> Any:
-    """What two calls with one signature have in common; None if an argument cannot be compared by its value."""
-    parts = []
-    for leaf in nest.flatten(arguments):
-        if isinstance(leaf, TensorSpec):
-            parts.append((TensorSpec, leaf.dtype.name, tuple(leaf.shape)))
-        elif isinstance(leaf, _native.Array):
-            parts.append((_native.Variable, leaf.id))
-        elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)):
-            parts.append((type(leaf), leaf))
-        else:
-            return None
-    return repr(nest.map_structure(lambda _: 0, arguments)), tuple(parts)
-
-
-class ConcreteFunction:
-    """A function for arguments of given types and shapes."""
-
-    def __init__(self, function: Function, args: tuple, kwargs: dict) -> None:
-        self._function, self._args, self._kwargs = function, args, kwargs
-        self._outputs: Any = None
-        specs = [leaf for leaf in nest.flatten([args, kwargs]) if isinstance(leaf, TensorSpec)]
-        # With unknown sizes, the first call traces.
-        known = all(spec.shape.is_fully_defined() for spec in specs)
-        self._plan = function.plan(*args, **kwargs) if known else None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function; raises TypeError if the arguments do not fit."""
-        self._check(args, kwargs)
-        return self._function(*args, **kwargs)
-
-    def _check(self, args: tuple, kwargs: dict) -> None:
-        """Raises TypeError for tensors that do not fit the signature."""
-        for given, wanted in zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs])):
-            if not isinstance(wanted, TensorSpec) or not isinstance(given, _native.Array):
-                continue
-            if not wanted.is_compatible_with(given):
-                found = TensorSpec.from_tensor(given)
-                raise TypeError(f"{self._function._name}: expected {wanted}, got {found}")
-
-    @property
-    def plan(self) -> _native.Plan:
-        """The plan of a call."""
-        if self._plan is None:
-            raise ValueError("a plan needs all sizes: call `plan` of the function itself with known sizes")
-        return self._plan
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self._function._name
-
-    @property
-    def structured_input_signature(self) -> tuple[tuple, dict]:
-        """The positional and the named arguments, with TensorSpecs for tensors."""
-        return self._args, self._kwargs
-
-    @property
-    def inputs(self) -> list[TensorSpec]:
-        """The tensor arguments, as TensorSpecs, then the variables that the function uses, as those of their values."""
-        given = [leaf for leaf in nest.flatten([self._args, self._kwargs]) if isinstance(leaf, TensorSpec)]
-        return given + [TensorSpec(one.shape, one.dtype) for one in self.variables]
-
-    @property
-    def structured_outputs(self) -> Any:
-        """The results, with TensorSpecs for tensors."""
-        if self._outputs is None:
-            self._outputs = (trace_specs(self._body(), *self._args, **self._kwargs),)
-        return self._outputs[0]
-
-    def _body(self) -> Callable:
-        return self._function._traced
-
-    @property
-    def outputs(self) -> list[TensorSpec]:
-        """The results, as a flat list of TensorSpecs."""
-        return [leaf for leaf in nest.flatten(self.structured_outputs) if isinstance(leaf, TensorSpec)]
-
-    @property
-    def variables(self) -> tuple:
-        """The variables that the function reads or writes."""
-        args, kwargs = _placeholders(list(self._args)), _placeholders(self._kwargs)
-        return tuple(self._function._native.used_variables(*args, **kwargs))
-
-    @property
-    def trainable_variables(self) -> tuple:
-        """Those of its variables that are trainable."""
-        return tuple(one for one in self.variables if one.trainable)
-
-    @property
-    def captured_inputs(self) -> list:
-        """The variables that the function uses. Tensors from outside are constants of the trace."""
-        return list(self.variables)
-
-    def __repr__(self) -> str:
-        return f"<ConcreteFunction {self.name} of {self._args} {self._kwargs}>"
 
 
 def _weak_method(function: Callable, instance: Any) -> Callable:
@@ -555,10 +448,7 @@ def function(
 
 def trace_specs(func: Callable, *args: Any, **kwargs: Any) -> Any:
     """The result of a function for arguments given as TensorSpecs, as TensorSpecs. Nothing is computed."""
-    made = _native.trace_only(func, *_placeholders(list(args)), **_placeholders(kwargs))
-    return nest.map_structure(
-        lambda leaf: TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, _native.Array) else leaf, made
-    )
+    return traced_specs(func, args, kwargs)
 
 
 def executing_eagerly() -> bool:

@@ -93,8 +93,8 @@ def _are_near_integers(x: Tensor, y: Tensor, rtol: Any, atol: Any) -> Tensor:
     """Integers are compared as such, since differences of unsigned ones wrap; tolerances are applied to float64."""
     if not (isinstance(rtol, _native.Array) or isinstance(atol, _native.Array)) and rtol == 0 and atol == 0:
         return raw.equal(x, y)
-    wide = [raw.cast(one, dtypes.float64) for one in (x, y)]
-    return raw.logical_or(raw.equal(x, y), _are_near(*wide, rtol, atol))
+    a, b = (raw.cast(one, dtypes.float64) for one in (x, y))
+    return raw.logical_or(raw.equal(x, y), _are_near(a, b, rtol, atol))
 
 
 def assert_near(

@@ -1,7 +1,7 @@
 //! Checks of the sizes that Arrow and Parquet files claim, before their readers allocate as much.
 
 use super::super::format_error;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,7 +61,7 @@ pub(super) fn check_parquet(file: &mut File) -> Result<()> {
 
 /// Refuses columns of a Parquet file that are beyond its end.
 pub(super) fn check_columns(metadata: &ParquetMetaData, bytes: u64) -> Result<()> {
-    for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+    for column in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns) {
         let (start, length) = column.byte_range();
         if start.checked_add(length).is_none_or(|end| end > bytes) {
             return Err(corrupt("a column is beyond the end of the file"));

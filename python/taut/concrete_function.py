@@ -1,0 +1,126 @@
+"""Traced functions for one signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _native, nest
+from .spec import TensorSpec
+
+if TYPE_CHECKING:
+    from .function import Function
+
+
+def placeholders(value: Any) -> Any:
+    """Tensors without values in place of TensorSpecs."""
+    return nest.map_structure(lambda leaf: leaf.placeholder() if isinstance(leaf, TensorSpec) else leaf, value)
+
+
+def traced_specs(function: Callable, args: tuple, kwargs: dict) -> Any:
+    """The result of a function for arguments given as TensorSpecs, as TensorSpecs. Nothing is computed."""
+    made = _native.trace_only(function, *placeholders(list(args)), **placeholders(kwargs))
+    return nest.map_structure(
+        lambda leaf: TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, _native.Array) else leaf, made
+    )
+
+
+def as_spec(leaf: Any) -> Any:
+    """A tensor's type and shape in its place. Variables belong to the signature themselves."""
+    is_tensor = isinstance(leaf, _native.Tensor)
+    return TensorSpec(leaf.shape, leaf.dtype) if is_tensor else leaf
+
+
+def signature_key(arguments: Any) -> Any:
+    """What two calls with one signature have in common; None if an argument cannot be compared by its value."""
+    parts: list[tuple] = []
+    for leaf in nest.flatten(arguments):
+        if isinstance(leaf, TensorSpec):
+            parts.append((TensorSpec, leaf.dtype.name, tuple(leaf.shape)))
+        elif isinstance(leaf, _native.Variable):
+            parts.append((_native.Variable, leaf.id))
+        elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)):
+            parts.append((type(leaf), leaf))
+        else:
+            return None
+    return repr(nest.map_structure(lambda _: 0, arguments)), tuple(parts)
+
+
+class ConcreteFunction:
+    """A function for arguments of given types and shapes."""
+
+    def __init__(self, function: Function, args: tuple, kwargs: dict) -> None:
+        self._function, self._args, self._kwargs = function, args, kwargs
+        self._outputs: Any = None
+        specs = [leaf for leaf in nest.flatten([args, kwargs]) if isinstance(leaf, TensorSpec)]
+        # With unknown sizes, the first call traces.
+        known = all(spec.shape.is_fully_defined() for spec in specs)
+        self._plan = function.plan(*args, **kwargs) if known else None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function; raises TypeError if the arguments do not fit."""
+        self._check(args, kwargs)
+        return self._function(*args, **kwargs)
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        """Raises TypeError for tensors that do not fit the signature."""
+        for given, wanted in zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs])):
+            if not isinstance(wanted, TensorSpec) or not isinstance(given, _native.Array):
+                continue
+            if not wanted.is_compatible_with(given):
+                found = TensorSpec.from_tensor(given)
+                raise TypeError(f"{self._function._name}: expected {wanted}, got {found}")
+
+    @property
+    def plan(self) -> _native.Plan:
+        """The plan of a call."""
+        if self._plan is None:
+            raise ValueError("a plan needs all sizes: call `plan` of the function itself with known sizes")
+        return self._plan
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._function._name
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple, dict]:
+        """The positional and the named arguments, with TensorSpecs for tensors."""
+        return self._args, self._kwargs
+
+    @property
+    def inputs(self) -> list[TensorSpec]:
+        """The tensor arguments, as TensorSpecs, then the variables that the function uses, as those of their values."""
+        given = [leaf for leaf in nest.flatten([self._args, self._kwargs]) if isinstance(leaf, TensorSpec)]
+        return given + [TensorSpec(one.shape, one.dtype) for one in self.variables]
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The results, with TensorSpecs for tensors."""
+        if self._outputs is None:
+            self._outputs = (traced_specs(self._function._traced, self._args, self._kwargs),)
+        return self._outputs[0]
+
+    @property
+    def outputs(self) -> list[TensorSpec]:
+        """The results, as a flat list of TensorSpecs."""
+        return [leaf for leaf in nest.flatten(self.structured_outputs) if isinstance(leaf, TensorSpec)]
+
+    @property
+    def variables(self) -> tuple:
+        """The variables that the function reads or writes."""
+        args, kwargs = placeholders(list(self._args)), placeholders(self._kwargs)
+        return tuple(self._function._native.used_variables(*args, **kwargs))
+
+    @property
+    def trainable_variables(self) -> tuple:
+        """Those of its variables that are trainable."""
+        return tuple(one for one in self.variables if one.trainable)
+
+    @property
+    def captured_inputs(self) -> list:
+        """The variables that the function uses. Tensors from outside are constants of the trace."""
+        return list(self.variables)
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.name} of {self._args} {self._kwargs}>"
