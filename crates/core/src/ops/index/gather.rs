@@ -12,7 +12,7 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{moveaxis, reshape_to};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
+use crate::rows::{RowAxis, RowCall, RowClass, RowRule, RowSplit};
 use crate::shape::Shape;
 use crate::{DType, Differentiable, Gradients, IndexedSlices, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
@@ -97,6 +97,9 @@ impl RowRule for Gather {
     fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
         let (x, indices) = (&call.inputs[0].shape, &call.inputs[1].shape);
         let (axis, batch) = self.resolve(x, indices).ok()?;
+        if let (None, Some(wanted)) = (call.first_rows(), call.wanted) {
+            return wanted_rows(call, wanted, (batch, axis));
+        }
         let (input, RowAxis { axis: rows, .. }) = call.first_rows()?;
         match input {
             _ if rows < batch => call.independent(&[Some(rows); 2], &[Some(rows)]),
@@ -106,6 +109,24 @@ impl RowRule for Gather {
             _ => call.independent(&[None, Some(rows)], &[Some(axis + rows - batch)]),
         }
     }
+}
+
+/// How a part computes rows that are wanted of the result, of inputs that are the same for all parts.
+fn wanted_rows(call: &RowCall<'_>, wanted: RowAxis, (batch, axis): (usize, usize)) -> Option<RowSplit> {
+    let index_axes = call.inputs[1].shape.rank() - batch;
+    let (x, indices) = match wanted.axis {
+        rows if rows < batch => (Some(rows), Some(rows)),
+        rows if rows < axis => (Some(rows), None),
+        rows if rows < axis + index_axes => (None, Some(rows - axis + batch)),
+        rows => (Some(rows + 1 - index_axes), None),
+    };
+    let mut split = call.with_outputs([RowClass::Rows(wanted)])?;
+    for (input, rows) in [x, indices].into_iter().enumerate() {
+        if let Some(axis) = rows {
+            split.inputs[input] = call.rows_of(input, RowAxis { axis, ..wanted })?;
+        }
+    }
+    Some(split)
 }
 
 impl Differentiable for Gather {
