@@ -43,9 +43,6 @@ pub(crate) enum Residual {
     /// The value of this state after the step. It is the one before the next step, which the forward pass wrote to the stack `old`, or
     /// the last state: one stack holds both.
     NextState { state: usize, old: usize },
-    /// The value of this state before the step. It is the one after the previous step, which the forward pass wrote to this stack, or
-    /// the first state.
-    PreviousState { state: usize, stack: usize },
 }
 
 /// The gradient of one step: a graph, and where its inputs come from.
@@ -66,7 +63,7 @@ impl StepGradient {
     /// The stacks that the backward pass reads.
     pub(crate) fn residual_stacks(&self) -> impl Iterator<Item = usize> {
         self.residuals.iter().filter_map(|residual| match *residual {
-            Residual::Stack(k) | Residual::PreviousState { stack: k, .. } => Some(k),
+            Residual::Stack(k) => Some(k),
             Residual::Input(_) | Residual::NextState { .. } => None,
         })
     }

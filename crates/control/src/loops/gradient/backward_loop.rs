@@ -7,11 +7,9 @@ use crate::hoist::hoist_invariants;
 use crate::loops::definition::LoopOp;
 use crate::loops::signature::{BodyInput, LoopSignature, StepCount};
 use crate::loops::step_gradient::{Residual, StepGradient};
-use crate::specs::{index_spec, stacked_spec};
+use crate::specs::index_spec;
 use crate::vjp::or_zeros;
 use std::ops::Range;
-use taut_core::ops::binary::{add, clip_by_value, equal, sub, where_};
-use taut_core::ops::index::gather;
 use taut_core::{
     Error, ErrorKind, Gradient, Gradients, Outputs, Result, Set, Spec, Tensor, VjpCall, apply_many,
 };
@@ -64,7 +62,7 @@ struct Arguments {
     states: Vec<usize>,
     /// The sums for the active captures.
     sums: Vec<usize>,
-    /// Per residual. A state before the step that is a row of a stack has the position of the stack; the first state is after it.
+    /// Per residual.
     residuals: Vec<usize>,
     /// The gradients of the active stacks, where there are some: a stack without a gradient needs no rows of zeros.
     stacks: Vec<Option<usize>>,
@@ -168,17 +166,9 @@ impl Arguments {
     ) -> Result<()> {
         let inputs = op.signature().inputs;
         for (i, residual) in gradient.residuals.iter().enumerate() {
-            match *residual {
-                Residual::Input(BodyInput::Capture(capture)) => {
-                    let value = (forward.input)(inputs.captures.at(capture))?;
-                    self.residuals[i] = self.push(value, op.capture_spec(capture));
-                }
-                Residual::PreviousState { state, stack } => {
-                    let rows = stacked_spec(op.steps.limit(), op.stack_spec(stack));
-                    self.residuals[i] = self.push((forward.stack)(stack)?, &rows);
-                    self.push((forward.input)(inputs.states.at(state))?, op.state_spec(state));
-                }
-                _ => {}
+            if let Residual::Input(BodyInput::Capture(capture)) = *residual {
+                let value = (forward.input)(inputs.captures.at(capture))?;
+                self.residuals[i] = self.push(value, op.capture_spec(capture));
             }
         }
         Ok(())
@@ -187,15 +177,8 @@ impl Arguments {
     /// The values of a step, from the inputs of the body.
     fn step(&self, op: &LoopOp, gradient: &StepGradient, body: &[Tensor]) -> Result<BackwardStep> {
         let pick = |position: &usize| body[*position].clone();
-        let (mut inputs, mut next_states) = (Vec::new(), Vec::new());
-        for (residual, position) in gradient.residuals.iter().zip(&self.residuals) {
-            inputs.push(match residual {
-                Residual::PreviousState { .. } => {
-                    previous_state(op, &body[0], &body[*position], &body[*position + 1])?
-                }
-                _ => pick(position),
-            });
-        }
+        let mut inputs: Vec<Tensor> = self.residuals.iter().map(pick).collect();
+        let mut next_states = Vec::new();
         for (_, old) in gradient.next_states() {
             let old = gradient.residuals.iter().position(|residual| *residual == Residual::Stack(old));
             next_states.extend(old.map(|i| inputs[i].clone()));
@@ -232,16 +215,6 @@ pub(super) fn apply_backward_loop(
     let mut found = apply_many(&backward, inputs)?;
     found.drain(arguments.next_states);
     Ok(found)
-}
-
-/// The value of a state before the step with this index: the row of the previous step in the stack of the values after the steps, or
-/// the first state.
-fn previous_state(op: &LoopOp, index: &Tensor, stack: &Tensor, first: &Tensor) -> Result<Tensor> {
-    let last_row = op.steps.limit() as i64 - 1;
-    let row = sub(index, op.first_index as i64)?;
-    let (previous, first_row) = if op.reverse { (add(&row, 1i64)?, last_row) } else { (sub(&row, 1i64)?, 0) };
-    let previous = gather(stack, clip_by_value(previous, 0i64, last_row)?, 0, 0)?;
-    where_(equal(row, first_row)?, first, previous)
 }
 
 /// The gradients of a loop's inputs, from those of its active states, captures and slices in this order.

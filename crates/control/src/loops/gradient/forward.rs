@@ -82,29 +82,25 @@ pub(super) fn with_residual_stacks(op: &LoopOp, derivative: StepDerivative) -> R
         let value = forward.outputs[signature.body_outputs.states.at(state)];
         signature.body_outputs.stacks.positions().find(|&stack| forward.outputs[stack] == value)
     };
-    let is_readable = op.steps.is_fixed() && op.steps.limit() > 0;
     let (mut residuals, mut old) = (Vec::new(), vec![None; op.arity.states]);
     for saved in saved {
         residuals.push(match saved {
             SavedFrom::Input(input) => match signature.body_inputs.kind(input) {
-                BodyInput::State(k) => match own_stack(&forward, k).filter(|_| is_readable) {
-                    Some(output) => Residual::PreviousState { state: k, stack: output - op.arity.states },
-                    None => {
-                        let value = forward.inputs[input];
-                        old[k] = Some(forward.outputs.len() - op.arity.states);
-                        add_stack(&mut forward, value)
-                    }
-                },
+                BodyInput::State(k) => {
+                    let value = forward.inputs[input];
+                    old[k] = Some(forward.outputs.len() - op.arity.states);
+                    add_stack(&mut forward, value)
+                }
                 kind => Residual::Input(kind),
             },
             SavedFrom::Output(output) => match signature.body_outputs.states.index_of(output) {
                 None => stack_of(output),
-                Some(state) => match old[state] {
-                    Some(old) => Residual::NextState { state, old },
-                    None => {
+                Some(state) => match (own_stack(&forward, state), old[state]) {
+                    (Some(stack), _) => stack_of(stack),
+                    (None, Some(old)) => Residual::NextState { state, old },
+                    (None, None) => {
                         let value = forward.outputs[output];
-                        let found = own_stack(&forward, state);
-                        found.map_or_else(|| add_stack(&mut forward, value), stack_of)
+                        add_stack(&mut forward, value)
                     }
                 },
             },
@@ -156,10 +152,6 @@ pub(crate) fn saves(op: &LoopOp) -> Saves {
             Residual::Stack(k) => outputs = outputs.with(signature.outputs.stack(k)),
             Residual::NextState { state, .. } => {
                 outputs = outputs.with(signature.outputs.states.at(state));
-            }
-            Residual::PreviousState { state, stack } => {
-                inputs = inputs.with(signature.inputs.states.at(state));
-                outputs = outputs.with(signature.outputs.stack(stack));
             }
         }
     }
