@@ -115,7 +115,10 @@ fn remove_abandoned(folder: &Path, name: &OsStr) {
         name.starts_with(&start) && name.ends_with(end)
     });
     for path in temporaries.map(|entry| entry.path()).collect::<Vec<PathBuf>>() {
-        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+        // Locked until it is removed: a writer that just created it waits for the lock, and then sees that it is gone.
+        if let Ok(file) = File::open(&path)
+            && file.try_lock().is_ok()
+        {
             fs::remove_file(path).ok();
         }
     }
