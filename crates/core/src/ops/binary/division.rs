@@ -21,8 +21,8 @@ static TRUNCATE_MOD: Elementwise =
             if i == 0 { Ok(g) } else { neg(mul(g, trunc(div(call.input(0)?, call.input(1)?)?)?)?) }
         },
     );
-static DIV_NO_NAN: Elementwise =
-    Elementwise::binary("div_no_nan", Binary::DivNoNan, ComputeDType::Float).grad(
+static DIV_NO_NAN: Elementwise = Elementwise::binary("div_no_nan", Binary::DivNoNan, ComputeDType::Float)
+    .grad(
         |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
         |call, g, i| {
             let quotient = div_no_nan(g, call.input(1)?)?;

@@ -11,9 +11,7 @@ use crate::ops::shape::{reshape, transpose};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::promote::common_dtype;
-use crate::{
-    DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply,
-};
+use crate::{DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 use taut_memory::Location;
 
 /// The diagonal of the last two axes, as a view.

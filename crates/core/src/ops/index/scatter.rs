@@ -32,7 +32,9 @@ impl TensorScatter {
         match self.code {
             Scatter::Sub => neg(taken),
             // A single update is the last one.
-            Scatter::Update if indices.shape()[..indices.rank() - 1].iter().product::<usize>() == 1 => Ok(taken),
+            Scatter::Update if indices.shape()[..indices.rank() - 1].iter().product::<usize>() == 1 => {
+                Ok(taken)
+            }
             Scatter::Update => {
                 let last = last_updates(indices, call.input_shape(0))?;
                 let ones = vec![1; taken.rank() - last.rank()];

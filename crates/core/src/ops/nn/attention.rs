@@ -149,7 +149,8 @@ impl Attention {
         inputs.extend(self.dropout.map(|_| None));
         let split = call.independent(&inputs, &vec![Some(0); call.outputs.len()])?;
         // The weights of an example, all of which the key determines.
-        let weights = rows.per_row * call.inputs[0].shape[1] * call.inputs[0].shape[2] * call.inputs[1].shape[2];
+        let weights =
+            rows.per_row * call.inputs[0].shape[1] * call.inputs[0].shape[2] * call.inputs[1].shape[2];
         Some(RowSplit { positions: self.dropout.map(|_| weights), ..split })
     }
 }

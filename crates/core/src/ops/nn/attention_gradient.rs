@@ -334,7 +334,10 @@ pub fn attention_gradient(
 ) -> Result<[Tensor; 3]> {
     let mut inputs = vec![q.into(), k.into(), v.into(), g.into(), lse.into(), delta.into()];
     inputs.extend(mask.cloned());
-    let op = AttentionGradient { attention: Attention { causal, scale, masked: mask.is_some(), dropout: None }, wanted: [true; 3] };
+    let op = AttentionGradient {
+        attention: Attention { causal, scale, masked: mask.is_some(), dropout: None },
+        wanted: [true; 3],
+    };
     let outputs = apply_at(&op, &mut inputs, Location::caller())?;
     let wrong = |_| Error::new(ErrorKind::Graph, "expected 3 outputs");
     outputs.into_iter().collect::<Vec<_>>().try_into().map_err(wrong)

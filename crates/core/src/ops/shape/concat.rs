@@ -6,8 +6,8 @@ use crate::op::{Effects, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
 use crate::promote::common_dtype;
+use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many, promote,
 };

@@ -21,8 +21,8 @@ static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, ComputeDTy
 );
 static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, ComputeDType::Same)
     .grad(|_| Saves::INPUT, |call, g, _| mul(mul(g, 2.0)?, call.input(0)?));
-static RECIPROCAL: Elementwise =
-    Elementwise::unary("reciprocal", Unary::Reciprocal, ComputeDType::Float).grad(
+static RECIPROCAL: Elementwise = Elementwise::unary("reciprocal", Unary::Reciprocal, ComputeDType::Float)
+    .grad(
         |_| Saves::OUTPUT,
         |call, g, _| {
             let y = call.output(0)?;
