@@ -245,7 +245,10 @@ impl<'a> GoalSearch<'a> {
             let (place, value) = match decode(self.problem, order, &guide, &limits, &mut self.work) {
                 Decoded::Done(mut sequence) => {
                     clean(self.problem, &mut sequence, goal, &mut self.work);
-                    debug_assert!(Liveness::new(self.problem, &sequence).peak_load() <= goal);
+                    // A computation that the decoder counted as in place may not be so once later steps are known.
+                    if Liveness::new(self.problem, &sequence).peak_load() > goal {
+                        return Err(order.order.len() as u32);
+                    }
                     let extra = self.problem.cost(&sequence) - self.problem.cost;
                     return Ok(Solution { sequence, extra, order: candidate.order, is_least: false });
                 }

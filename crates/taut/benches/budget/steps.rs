@@ -20,8 +20,8 @@ impl Step {
     fn new(
         arguments: Vec<Tensor>,
         body: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
-    ) -> Result<Step> {
-        Ok(Step { body: Arc::new(body), arguments })
+    ) -> Step {
+        Step { body: Arc::new(body), arguments }
     }
 }
 
@@ -48,7 +48,7 @@ fn mlp(depth: usize, width: usize, batch: usize) -> Result<Step> {
     let layers: Vec<Variable> = (0..depth)
         .map(|i| Variable::new(normal(i as u64, &[width, width], deviation)?))
         .collect::<Result<_>>()?;
-    Step::new(vec![normal(99, &[batch, width], 1.0)?], move |arguments| {
+    Ok(Step::new(vec![normal(99, &[batch, width], 1.0)?], move |arguments| {
         let tape = GradientTape::new();
         let mut h = arguments[0].clone();
         for layer in &layers {
@@ -59,7 +59,7 @@ fn mlp(depth: usize, width: usize, batch: usize) -> Result<Step> {
             layer.assign_sub((gradient.dense()? * 0.05)?)?;
         }
         Ok(loss)
-    })
+    }))
 }
 
 fn transformer(blocks: usize) -> Result<Step> {
@@ -96,12 +96,12 @@ fn transformer(blocks: usize) -> Result<Step> {
     let net = Transformer(variables);
     let optimizer = adam(&net.variables(), 1e-3)?;
     let text = || taut::reshape(labels(batch * length, words)?, &[batch as isize, length as isize]);
-    Step::new(vec![text()?, text()?], move |arguments| {
+    Ok(Step::new(vec![text()?, text()?], move |arguments| {
         let tape = GradientTape::new();
         let loss = net.loss(&arguments[0], &arguments[1])?;
         minimize(&optimizer, tape, &loss)?;
         Ok(loss)
-    })
+    }))
 }
 
 fn resnet() -> Result<Step> {
@@ -110,7 +110,7 @@ fn resnet() -> Result<Step> {
         normal(seed, shape, 0.1)
     })?;
     let arguments = vec![normal(5, &[32, 32, 32, 3], 1.0)?, labels(32, 10)?];
-    Step::new(arguments, move |arguments| net.train(&arguments[0], &arguments[1]))
+    Ok(Step::new(arguments, move |arguments| net.train(&arguments[0], &arguments[1])))
 }
 
 fn lstm() -> Result<Step> {
@@ -119,7 +119,7 @@ fn lstm() -> Result<Step> {
     let (wx, wh) = (variable(1, &[inputs, 4 * hidden])?, variable(2, &[hidden, 4 * hidden])?);
     let b = Variable::new(taut::zeros([4 * hidden], DType::F32)?)?;
     let lstm = Lstm { wx, wh, b, rate: 1e-3, loops: Loops::new(), at_once: false };
-    Step::new(vec![normal(3, &[steps, batch, inputs], 1.0)?], move |arguments| lstm.train(&arguments[0]))
+    Ok(Step::new(vec![normal(3, &[steps, batch, inputs], 1.0)?], move |arguments| lstm.train(&arguments[0])))
 }
 
 /// A table of which a batch uses few rows, with a dense head.
@@ -132,14 +132,14 @@ fn embedding() -> Result<Step> {
     let optimizer = adam(&variables, 0.02)?;
     let words = taut::reshape(labels(batch * ids, rows)?, &[batch as isize, ids as isize])?;
     let targets = taut::cast(labels(batch, 2)?, DType::F32)?;
-    Step::new(vec![words, targets], move |arguments| {
+    Ok(Step::new(vec![words, targets], move |arguments| {
         let tape = GradientTape::new();
         let seen = taut::mean(nn::embedding_lookup(&table, &arguments[0])?, 1, false)?;
         let logits = taut::reshape(crate::dense::forward(&dense, &seen)?, &[-1])?;
         let loss = taut::mean(nn::sigmoid_cross_entropy_with_logits(&arguments[1], logits)?, None, false)?;
         minimize(&optimizer, tape, &loss)?;
         Ok(loss)
-    })
+    }))
 }
 
 /// A table that is also the matrix of the last product.
@@ -150,7 +150,7 @@ fn tied() -> Result<Step> {
     let mut variables = vec![table.clone()];
     variables.extend(dense.iter().cloned());
     let optimizer = adam(&variables, 1e-2)?;
-    Step::new(vec![labels(batch, words)?, labels(batch, words)?], move |arguments| {
+    Ok(Step::new(vec![labels(batch, words)?, labels(batch, words)?], move |arguments| {
         let tape = GradientTape::new();
         let seen = nn::embedding_lookup(&table, &arguments[0])?;
         let h = crate::dense::forward(&dense, &seen)?;
@@ -158,5 +158,5 @@ fn tied() -> Result<Step> {
         let loss = cross_entropy(&arguments[1], logits)?;
         minimize(&optimizer, tape, &loss)?;
         Ok(loss)
-    })
+    }))
 }

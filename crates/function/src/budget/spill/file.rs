@@ -52,8 +52,10 @@ impl SpillFile {
             Ok(file)
         };
         let file = created().map_err(|error| {
-            let message =
-                format!("the folder of a memory budget must be writable, got {:?}: {error}", folder.path());
+            let message = format!(
+                "the folder of a memory budget must be writable, got {}: {error}",
+                folder.path().display()
+            );
             Error::value(message).help("give spill_to an existing folder on a local disk")
         })?;
         Ok(Arc::new(SpillFile(Mutex::new(SpillState { file, end: 0, free: Vec::new() }))))
