@@ -255,7 +255,7 @@ fn answers_pointer_and_keys(browser: &Browser, page: &Path, expected: &Expected)
     same("zoom by dragging, and back", seen("zoom")?, "true true")?;
     same("zoom by the wheel", seen("wheel")?, "true")?;
     let buffer = seen("buffer")?;
-    for word in ["bytes", "needed", "from step", "alive at step", "page.rs:"] {
+    for word in ["bytes", "read by", "from step", "live at step", "page.rs:"] {
         holds(&format!("a buffer's box does not say \"{word}\": {buffer}"), buffer.contains(word))?;
     }
     holds("a click on the plan chooses no step", seen("step")?.contains("step="))?;
