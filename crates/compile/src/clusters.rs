@@ -4,7 +4,7 @@
 //! reads is then computed there, and not kept from the forward pass. The fused graph must stay acyclic: no path may leave a
 //! cluster and enter it again, and no two clusters may reach each other. [`Reachability`] decides that.
 
-use crate::liveness::{base, last_uses};
+use crate::liveness::last_uses;
 use crate::reachability::{Reachability, SlotSet};
 use smallvec::SmallVec;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -260,7 +260,7 @@ impl<'a> FusionClusters<'a> {
 
     /// The bytes of operands whose live ranges would be extended to `last`.
     fn kept_alive(&self, number: usize, last: usize) -> usize {
-        let bases = self.graph.nodes[number].inputs.iter().map(|&id| base(self.graph, id));
+        let bases = self.graph.nodes[number].inputs.iter().map(|&id| self.graph.base(id));
         let dying = bases.filter(|id| self.last_use[id.index()] < last);
         dying.map(|id| self.graph.spec(id).bytes()).sum()
     }
@@ -328,8 +328,7 @@ impl<'a> FusionClusters<'a> {
     fn recompute_in(&mut self, number: usize, readers: &[usize], clusters_of: &[usize]) -> bool {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
-        let mut large: SmallVec<[ValueId; 3]> =
-            self.operands(number).map(|id| base(self.graph, id)).collect();
+        let mut large: SmallVec<[ValueId; 3]> = self.operands(number).map(|id| self.graph.base(id)).collect();
         large.retain(|id| self.graph.spec(*id).shape.len() >= shape.len());
         large.dedup();
         let covered = |reader: &usize| {

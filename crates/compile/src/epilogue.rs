@@ -10,7 +10,7 @@ use crate::clusters::MAX_OPERANDS;
 use crate::context::PassContext;
 use crate::fuse::FusedProgramBuilder;
 use crate::fused::{Fused, FusedEpilogue};
-use crate::liveness::{base, last_uses};
+use crate::liveness::last_uses;
 use crate::rewrite::{NodeInputs, Rewriter};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -169,7 +169,7 @@ impl<'a> EpilogueFinder<'a> {
         // The result may be the new value of an input that the epilogue reads, and is then best computed in place of it.
         // The product would overwrite the old value before the epilogue reads it.
         let overwrites = |id: ValueId| {
-            let base = &graph.values[base(self.graph, id).index()];
+            let base = &graph.values[self.graph.base(id).index()];
             matches!(base.origin, Origin::Input(_)) && base.spec.bytes() == bytes
         };
         if node.inputs.len() + operands.len() >= MAX_OPERANDS
@@ -184,7 +184,7 @@ impl<'a> EpilogueFinder<'a> {
         if operands.iter().all(|&id| made_by(id).is_none_or(|node| node < product)) {
             return Some(product);
         }
-        let mut bases: SmallVec<[ValueId; 3]> = node.inputs.iter().map(|&id| base(self.graph, id)).collect();
+        let mut bases: SmallVec<[ValueId; 3]> = node.inputs.iter().map(|&id| self.graph.base(id)).collect();
         bases.sort_unstable_by_key(|id| id.index());
         bases.dedup();
         let dying = bases.iter().filter(|&&id| made_by(id).is_some() && self.last_use[id.index()] < epilogue);

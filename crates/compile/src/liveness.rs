@@ -19,13 +19,3 @@ pub(crate) fn last_uses(graph: &Graph) -> Vec<usize> {
     }
     last
 }
-
-/// The value that a view is a view of, through any number of views; the value itself if it is no view.
-pub(crate) fn base(graph: &Graph, mut id: ValueId) -> ValueId {
-    while let Origin::Node { node, .. } = graph.values[id.index()].origin
-        && graph.nodes[node].op.kernel().is_view()
-    {
-        id = graph.nodes[node].inputs[0];
-    }
-    id
-}

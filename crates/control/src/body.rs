@@ -35,21 +35,6 @@ pub(crate) struct PreparedBody {
     pub(crate) double_buffered: Vec<bool>,
     /// The bytes of the second buffers.
     second_buffer_bytes: usize,
-    /// The work of the steps that the plan repeats.
-    repeated: Cost,
-}
-
-impl PreparedBody {
-    /// A body with some states double-buffered.
-    fn new(executable: Executable, double_buffered: Vec<bool>, second_buffer_bytes: usize) -> PreparedBody {
-        let repeated = executable.program().repeated_cost();
-        PreparedBody { executable, double_buffered, second_buffer_bytes, repeated }
-    }
-
-    /// What the outputs update, given what they update where nothing is double-buffered.
-    fn updates(&self, updates: &[Option<usize>]) -> Vec<Option<usize>> {
-        without_double_buffered(updates, &self.double_buffered)
-    }
 }
 
 impl Body {
@@ -109,10 +94,11 @@ impl Body {
             let second_buffer_bytes = second_buffers.map(|k| aligned(self.output(k).bytes())).sum();
             let arena_bytes = |executable: &Executable| aligned(executable.program().arena_bytes());
             if arena_bytes(&swapped) + second_buffer_bytes <= arena_bytes(&in_place) {
-                return Ok(PreparedBody::new(swapped, double_buffered, second_buffer_bytes));
+                return Ok(PreparedBody { executable: swapped, double_buffered, second_buffer_bytes });
             }
         }
-        Ok(PreparedBody::new(in_place, vec![false; updated], 0))
+        let double_buffered = vec![false; updated];
+        Ok(PreparedBody { executable: in_place, double_buffered, second_buffer_bytes: 0 })
     }
 
     /// The same body, planned for at most the `divisor`-th part of its arena, or for as little as was found; `None` if that is not
@@ -124,7 +110,8 @@ impl Body {
             return Ok(None);
         }
         let frontier = |graph: &Graph| {
-            let (graph, request) = with_written_outputs(graph, &prepared.updates(&self.updates));
+            let updates = without_double_buffered(&self.updates, &prepared.double_buffered);
+            let (graph, request) = with_written_outputs(graph, &updates);
             PlanFrontier::new(&graph, &request)
         };
         // The ops of the body that hold graphs come first.
@@ -146,8 +133,11 @@ impl Body {
             return Ok(None);
         }
         let executable = Executable::new(plans.plan(position)?);
-        let PreparedBody { double_buffered, second_buffer_bytes, .. } = prepared;
-        let smaller = PreparedBody::new(executable, double_buffered.clone(), *second_buffer_bytes);
+        let smaller = PreparedBody {
+            executable,
+            double_buffered: prepared.double_buffered.clone(),
+            second_buffer_bytes: prepared.second_buffer_bytes,
+        };
         let graph = inner.unwrap_or_else(|| self.graph.clone());
         let body = Body { is_compiled: true, ..Body::new(graph, self.updates.clone()) };
         body.prepared.get_or_init(|| smaller);
@@ -156,8 +146,8 @@ impl Body {
 
     /// The work of a run: the graph's, and that of the steps that its plan repeats.
     pub(crate) fn cost(&self) -> Cost {
-        let repeated = self.prepared.get().map_or(Cost::default(), |prepared| prepared.repeated);
-        self.graph.cost().plus(repeated)
+        let repeated = self.prepared.get().map(|prepared| prepared.executable.program().repeated_cost());
+        self.graph.cost().plus(repeated.unwrap_or_default())
     }
 
     /// The body ready to run; an error if [`Body::prepare`] was not called.

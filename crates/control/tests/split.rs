@@ -8,7 +8,7 @@ use taut_core::graph::Origin;
 use taut_core::ops::binary::{add, div, equal, maximum, mul, sub};
 use taut_core::ops::contract::{conv2d, matmul, matmul_with, max_pool};
 use taut_core::ops::creation::{full, ones};
-use taut_core::ops::index::pack_bits;
+use taut_core::ops::index::{gather, pack_bits};
 use taut_core::ops::nn::{
     attention, dropout, embedding_lookup, group_norm, layer_norm, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
@@ -326,6 +326,19 @@ fn a_recurrent_network_has_the_same_gradients_in_parts() {
     let split = step.proof().split(2).unwrap();
     let loops = body(&split).unwrap().nodes.iter().filter(|node| node.op.subgraphs().is_some());
     assert_eq!(loops.count(), 2, "the forward loop and the backward loop are in the body:\n{split}");
+}
+
+/// A step of the loop reads a row of a table that all parts share, and needs only its part of that row.
+#[test]
+fn rows_that_a_loop_gathers_from_a_shared_table_are_cut() {
+    let _turn = exclusive();
+    let inputs = vec![numbers(&[6, 2], 1), numbers(&[4, 6, 2], 2), integers(&[3], 4)];
+    let step = Step::new(inputs, 1, &[], |t| {
+        let add_row = |h: Tensor, index: Tensor| Ok((add(h, gather(&t[1], index, 0, 0)?)?, ()));
+        let (last, ()) = scan(add_row, t[0].clone(), t[2].clone())?;
+        Ok(vec![tanh(last)?])
+    });
+    step.check(&[2, 3, 4], 1e-6);
 }
 
 #[test]

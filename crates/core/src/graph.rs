@@ -90,6 +90,16 @@ impl Graph {
         &self.values[value.index()].spec
     }
 
+    /// The value of which this one is a view, or itself.
+    pub fn base(&self, mut value: ValueId) -> ValueId {
+        while let Origin::Node { node, .. } = self.values[value.index()].origin
+            && self.nodes[node].op.kernel().is_view()
+        {
+            value = self.nodes[node].inputs[0];
+        }
+        value
+    }
+
     /// The effects of all its ops.
     pub fn effects(&self) -> Effects {
         self.nodes.iter().fold(Effects::NONE, |effects, node| effects | node.op.effects())

@@ -142,7 +142,7 @@ impl ConcreteFunction {
             self.arguments,
             *executable,
             &self.request,
-            budget.and_then(MemoryBudget::spill),
+            budget.and_then(MemoryBudget::spill_folder),
         )?;
         Ok(self.frontier.get_or_init(|| Arc::new(frontier)).clone())
     }

@@ -11,6 +11,9 @@ mod dense;
 mod initial;
 #[path = "models/lstm.rs"]
 mod lstm;
+#[expect(dead_code, reason = "the tests have small steps, too")]
+#[path = "../tests/memory_budget/steps.rs"]
+mod models;
 #[path = "models/resnet.rs"]
 mod resnet;
 #[path = "budget/steps.rs"]
@@ -20,10 +23,11 @@ mod timing;
 #[path = "models/transformer.rs"]
 mod transformer;
 
+use models::Step;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
-use steps::{STEPS, Step};
+use steps::STEPS;
 use taut::memory::Bytes;
 use taut::{FrontierRow, Function, MemoryBudget, MemoryFrontier, Tensor, function};
 

@@ -150,13 +150,13 @@ fn a_transformer_with_dropout_keeps_every_budget() {
 
 #[test]
 fn a_resnet_keeps_every_budget() {
-    let share = sweep(&steps::resnet);
+    let share = sweep(&|| steps::resnet(2, 8));
     assert!(share < 0.8, "{share}");
 }
 
 #[test]
 fn an_lstm_keeps_every_budget() {
-    sweep(&steps::lstm);
+    sweep(&|| steps::lstm(16, 4, 8, 16));
 }
 
 #[test]
@@ -167,12 +167,12 @@ fn the_body_of_a_loop_is_planned_for_less() {
 
 #[test]
 fn an_embedding_model_keeps_every_budget() {
-    sweep(&steps::embedding);
+    sweep(&|| steps::embedding(200, 16, 24, 32));
 }
 
 #[test]
 fn tied_weights_keep_every_budget() {
-    let share = sweep(&steps::tied);
+    let share = sweep(&|| steps::tied(64, 24, 128));
     assert!(share < 0.8, "{share}");
 }
 

@@ -1,6 +1,6 @@
 //! A budget in bytes, from a number or from text.
 
-use super::spill::SpillFolder;
+use super::spill::static_path;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub struct MemoryBudget {
     bytes: usize,
     is_total: bool,
     is_bit_equal: bool,
-    spill_to: Option<SpillFolder>,
+    spill_folder: Option<&'static Path>,
 }
 
 impl MemoryBudget {
@@ -49,17 +49,13 @@ impl MemoryBudget {
     /// to compute them again, or where nothing else fits. A function that is called under a tape does not do so.
     #[must_use]
     pub fn spill_to(mut self, folder: impl AsRef<Path>) -> MemoryBudget {
-        self.spill_to = Some(SpillFolder::new(folder.as_ref()));
+        self.spill_folder = Some(static_path(folder.as_ref()));
         self
     }
 
     /// The folder in which values may be written to a file.
     pub fn spill_folder(self) -> Option<&'static Path> {
-        self.spill_to.map(SpillFolder::path)
-    }
-
-    pub(crate) fn spill(self) -> Option<SpillFolder> {
-        self.spill_to
+        self.spill_folder
     }
 
     /// Whether splitting the batch is forbidden.
@@ -86,7 +82,7 @@ impl MemoryBudget {
 
 impl From<usize> for MemoryBudget {
     fn from(bytes: usize) -> MemoryBudget {
-        MemoryBudget { bytes, is_total: false, is_bit_equal: false, spill_to: None }
+        MemoryBudget { bytes, is_total: false, is_bit_equal: false, spill_folder: None }
     }
 }
 

@@ -8,5 +8,5 @@ mod file;
 mod graph;
 mod op;
 
-pub(crate) use file::{SpillFile, SpillFolder};
+pub(crate) use file::{SpillFile, static_path};
 pub(crate) use graph::with_spilled_values;

@@ -1,4 +1,4 @@
-//! Training steps of small models. Built twice, a step computes the same.
+//! Training steps of models of any size, for tests and for the bench of the search. Built twice, a step computes the same.
 
 use crate::adam::{adam, minimize};
 use crate::dense::cross_entropy;
@@ -21,7 +21,7 @@ pub struct Step {
 }
 
 impl Step {
-    fn new(
+    pub fn new(
         name: &'static str,
         arguments: Vec<Tensor>,
         variables: Vec<Variable>,
@@ -33,7 +33,7 @@ impl Step {
     }
 }
 
-fn labels(count: usize, classes: usize) -> Result<Tensor> {
+pub fn labels(count: usize, classes: usize) -> Result<Tensor> {
     Tensor::from_vec((0..count).map(|i| (i * 7 % classes) as i64).collect(), [count])
 }
 
@@ -96,20 +96,19 @@ pub fn transformer() -> Result<Step> {
     }))
 }
 
-/// A residual network of twenty layers with batch norms and momentum.
-pub fn resnet() -> Result<Step> {
+/// A residual network of twenty layers with batch norms and momentum, on square images.
+pub fn resnet(batch: usize, size: usize) -> Result<Step> {
     let net = ResNet::new(&|name, shape| {
         let seed = name.bytes().fold(0u64, |seed, byte| seed * 31 + u64::from(byte));
         normal(seed, shape, 0.1)
     })?;
     let variables = net.variables();
-    let arguments = vec![normal(5, &[2, 8, 8, 3], 1.0)?, labels(2, 10)?];
+    let arguments = vec![normal(5, &[batch, size, size, 3], 1.0)?, labels(batch, 10)?];
     Ok(Step::new("resnet", arguments, variables, move |arguments| net.train(&arguments[0], &arguments[1])))
 }
 
-/// A recurrent network over sixteen steps.
-pub fn lstm() -> Result<Step> {
-    let (steps, batch, inputs, hidden) = (16, 4, 8, 16);
+/// A recurrent network.
+pub fn lstm(steps: usize, batch: usize, inputs: usize, hidden: usize) -> Result<Step> {
     let variable = |seed: u64, shape: &[usize]| Variable::new(normal(seed, shape, 0.2)?);
     let (wx, wh) = (variable(1, &[inputs, 4 * hidden])?, variable(2, &[hidden, 4 * hidden])?);
     let b = Variable::new(taut::zeros([4 * hidden], DType::F32)?)?;
@@ -120,15 +119,14 @@ pub fn lstm() -> Result<Step> {
 }
 
 /// A table of which a batch uses few rows, with a dense head.
-pub fn embedding() -> Result<Step> {
-    let (rows, width) = (200, 16);
+pub fn embedding(rows: usize, width: usize, batch: usize, hidden: usize) -> Result<Step> {
     let table = Variable::new(normal(1, &[rows, width], 0.2)?)?;
-    let dense = layers(&[width, 32, 32, 1])?;
+    let dense = layers(&[width, hidden, hidden, 1])?;
     let mut variables = vec![table.clone()];
     variables.extend(dense.iter().cloned());
     let optimizer = adam(&variables, 0.02)?;
-    let ids = taut::reshape(labels(96, rows)?, &[24, 4])?;
-    let targets = taut::cast(labels(24, 2)?, DType::F32)?;
+    let ids = taut::reshape(labels(4 * batch, rows)?, &[batch as isize, 4])?;
+    let targets = taut::cast(labels(batch, 2)?, DType::F32)?;
     Ok(Step::new("embedding", vec![ids, targets], variables, move |arguments| {
         let tape = GradientTape::new();
         let seen = taut::mean(nn::embedding_lookup(&table, &arguments[0])?, 1, false)?;
@@ -140,14 +138,13 @@ pub fn embedding() -> Result<Step> {
 }
 
 /// A table that is also the matrix of the last product.
-pub fn tied() -> Result<Step> {
-    let (words, width) = (64, 24);
+pub fn tied(words: usize, width: usize, batch: usize) -> Result<Step> {
     let table = Variable::new(normal(1, &[words, width], 0.2)?)?;
-    let dense = layers(&[width, 48, 48, 48, width])?;
+    let dense = layers(&[width, 2 * width, 2 * width, 2 * width, width])?;
     let mut variables = vec![table.clone()];
     variables.extend(dense.iter().cloned());
     let optimizer = adam(&variables, 1e-2)?;
-    let arguments = vec![labels(128, words)?, labels(128, words)?];
+    let arguments = vec![labels(batch, words)?, labels(batch, words)?];
     Ok(Step::new("tied weights", arguments, variables, move |arguments| {
         let tape = GradientTape::new();
         let seen = nn::embedding_lookup(&table, &arguments[0])?;

@@ -101,16 +101,32 @@ impl Arguments {
             all.sums.push(position);
         }
         let before = all.values.len();
-        all.push_next_states(op, gradient, forward)?;
+        all.push_residuals(gradient, |residual| match residual {
+            Residual::NextState { state, .. } => Some(((forward.last_state)(state), op.state_spec(state))),
+            _ => None,
+        })?;
         all.carried = all.values.len();
         all.next_states = before..all.carried;
-        all.push_residual_rows(op, gradient, forward)?;
+        // The index is input 0 of the body.
+        let inputs = op.signature().inputs;
+        all.push_residuals(gradient, |residual| match residual {
+            Residual::Input(BodyInput::Slice(i)) => {
+                Some(((forward.input)(inputs.slices.at(i)), op.slice_spec(i)))
+            }
+            Residual::Stack(k) => Some(((forward.stack)(k), op.stack_spec(k))),
+            _ => None,
+        })?;
         for &k in &active.stacks {
             let position = given.stacks[k].take().map(|gradient| all.push(gradient, op.stack_spec(k)));
             all.stacks.push(position);
         }
         all.rows = all.values.len() - all.carried;
-        all.push_residual_captures(op, gradient, forward)?;
+        all.push_residuals(gradient, |residual| match residual {
+            Residual::Input(BodyInput::Capture(i)) => {
+                Some(((forward.input)(inputs.captures.at(i)), op.capture_spec(i)))
+            }
+            _ => None,
+        })?;
         Ok(all)
     }
 
@@ -121,54 +137,15 @@ impl Arguments {
         self.specs.len() - 1
     }
 
-    /// Adds the states after the last step that are residuals.
-    fn push_next_states(
+    /// Adds the residuals that `find` finds, each with its spec in the body.
+    fn push_residuals<'s>(
         &mut self,
-        op: &LoopOp,
         gradient: &StepGradient,
-        forward: &ForwardValues<'_>,
+        find: impl Fn(Residual) -> Option<(Result<Tensor>, &'s Spec)>,
     ) -> Result<()> {
-        for (i, residual) in gradient.residuals.iter().enumerate() {
-            if let Residual::NextState { state, .. } = *residual {
-                self.residuals[i] = self.push((forward.last_state)(state)?, op.state_spec(state));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the slices and stacks among the residuals. The index is input 0 of the body.
-    fn push_residual_rows(
-        &mut self,
-        op: &LoopOp,
-        gradient: &StepGradient,
-        forward: &ForwardValues<'_>,
-    ) -> Result<()> {
-        let inputs = op.signature().inputs;
-        for (i, residual) in gradient.residuals.iter().enumerate() {
-            match *residual {
-                Residual::Input(BodyInput::Slice(slice)) => {
-                    let value = (forward.input)(inputs.slices.at(slice))?;
-                    self.residuals[i] = self.push(value, op.slice_spec(slice));
-                }
-                Residual::Stack(k) => self.residuals[i] = self.push((forward.stack)(k)?, op.stack_spec(k)),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the captures among the residuals.
-    fn push_residual_captures(
-        &mut self,
-        op: &LoopOp,
-        gradient: &StepGradient,
-        forward: &ForwardValues<'_>,
-    ) -> Result<()> {
-        let inputs = op.signature().inputs;
-        for (i, residual) in gradient.residuals.iter().enumerate() {
-            if let Residual::Input(BodyInput::Capture(capture)) = *residual {
-                let value = (forward.input)(inputs.captures.at(capture))?;
-                self.residuals[i] = self.push(value, op.capture_spec(capture));
+        for (i, &residual) in gradient.residuals.iter().enumerate() {
+            if let Some((value, spec)) = find(residual) {
+                self.residuals[i] = self.push(value?, spec);
             }
         }
         Ok(())

@@ -7,25 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::{Error, Result};
 
-/// A folder for spilled values. Paths are kept until the process ends, each once, so that a budget can be copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SpillFolder(&'static Path);
-
-impl SpillFolder {
-    pub(crate) fn new(path: &Path) -> SpillFolder {
-        static KNOWN: Mutex<Vec<&'static Path>> = Mutex::new(Vec::new());
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = known.iter().copied().find(|other| *other == path).unwrap_or_else(|| {
-            let path: &'static Path = Box::leak(path.into());
-            known.push(path);
-            path
-        });
-        SpillFolder(path)
-    }
-
-    pub(crate) fn path(self) -> &'static Path {
-        self.0
-    }
+/// A path that lives until the process ends, kept once: so a budget that names a folder can be copied.
+pub(crate) fn static_path(path: &Path) -> &'static Path {
+    static KNOWN: Mutex<Vec<&'static Path>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.iter().copied().find(|other| *other == path).unwrap_or_else(|| {
+        let path: &'static Path = Box::leak(path.into());
+        known.push(path);
+        path
+    })
 }
 
 /// A file that values are written to. Concurrent runs have ranges of their own.
@@ -42,20 +32,18 @@ struct SpillState {
 
 impl SpillFile {
     /// Creates the file. Its name is removed at once: it is gone with the process, however that ends.
-    pub(crate) fn new(folder: SpillFolder) -> Result<Arc<SpillFile>> {
+    pub(crate) fn new(folder: &Path) -> Result<Arc<SpillFile>> {
         static CREATED: AtomicUsize = AtomicUsize::new(0);
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
-        let path = folder.path().join(format!(".taut-spill-{}-{number}", std::process::id()));
+        let path = folder.join(format!(".taut-spill-{}-{number}", std::process::id()));
         let created = || -> IoResult<File> {
             let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
             remove_file(&path)?;
             Ok(file)
         };
         let file = created().map_err(|error| {
-            let message = format!(
-                "the folder of a memory budget must be writable, got {}: {error}",
-                folder.path().display()
-            );
+            let message =
+                format!("the folder of a memory budget must be writable, got {}: {error}", folder.display());
             Error::value(message).help("give spill_to an existing folder on a local disk")
         })?;
         Ok(Arc::new(SpillFile(Mutex::new(SpillState { file, end: 0, free: Vec::new() }))))

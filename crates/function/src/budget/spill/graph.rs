@@ -67,7 +67,7 @@ fn reads_of_values(graph: &Graph) -> Vec<Vec<usize>> {
             reads[output.index()].push(number);
         }
         for &input in node.inputs.iter().filter(|_| !is_view) {
-            reads[base(graph, input).index()].push(number);
+            reads[graph.base(input).index()].push(number);
         }
     }
     let is_computed = |value: &GraphValue| matches!(value.origin, Origin::Node { .. });
@@ -76,18 +76,8 @@ fn reads_of_values(graph: &Graph) -> Vec<Vec<usize>> {
             reads.clear();
         }
     }
-    graph.outputs.iter().for_each(|&output| reads[base(graph, output).index()].clear());
+    graph.outputs.iter().for_each(|&output| reads[graph.base(output).index()].clear());
     reads
-}
-
-/// The value of which this one is a view, or itself.
-fn base(graph: &Graph, value: ValueId) -> ValueId {
-    match graph.values[value.index()].origin {
-        Origin::Node { node, .. } if graph.nodes[node].op.kernel().is_view() => {
-            base(graph, graph.nodes[node].inputs[0])
-        }
-        _ => value,
-    }
 }
 
 /// The node at which most bytes are live, in the order of the graph.
@@ -168,7 +158,7 @@ impl<'a> Rewrite<'a> {
         }
         let Origin::Node { node, .. } = self.old.values[value.index()].origin else { return value };
         let view = &self.old.nodes[node];
-        if !view.op.kernel().is_view() || !self.loaded.contains_key(&base(self.old, value)) {
+        if !view.op.kernel().is_view() || !self.loaded.contains_key(&self.old.base(value)) {
             return value;
         }
         let input = self.current(view.inputs[0]);
