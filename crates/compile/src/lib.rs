@@ -38,13 +38,16 @@ pub struct CompileOptions {
     /// Whether elementwise ops and reductions of their results are fused into one kernel, and matrix products compute
     /// the elementwise ops that follow them as an epilogue.
     pub fuse: bool,
+    /// Whether cheap values of the forward pass are computed again for the backward pass, where their operands are kept anyway.
+    /// Needs `fuse`.
+    pub recompute: bool,
     /// Whether fused kernels are machine code, where the machine supports it, rather than interpreted tile by tile.
     pub native: bool,
 }
 
 impl Default for CompileOptions {
-    /// Fuses, with machine code.
+    /// Runs all passes, and fuses with machine code.
     fn default() -> CompileOptions {
-        CompileOptions { fuse: true, native: true }
+        CompileOptions { fuse: true, recompute: true, native: true }
     }
 }

@@ -26,7 +26,7 @@ const PASSES: &[Pass] = &[
     Pass {
         name: "recompute",
         run: |graph, _| Ok(recompute::recompute(graph)),
-        is_enabled: |options| options.fuse,
+        is_enabled: |options| options.fuse && options.recompute,
     },
     Pass {
         name: "fuse",

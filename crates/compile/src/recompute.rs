@@ -6,7 +6,6 @@
 
 use crate::clusters::{SMALL, WINDOW, is_number};
 use crate::dead_code::eliminate_dead_code;
-use crate::liveness::base;
 use crate::rewrite::{NodeInputs, Rewriter};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -58,14 +57,14 @@ impl<'a> RecomputeFinder<'a> {
         let mut readers: Vec<SmallVec<[usize; 4]>> = vec![SmallVec::new(); graph.values.len()];
         for (number, node) in graph.nodes.iter().enumerate().filter(|(_, node)| !node.op.kernel().is_view()) {
             for &id in &node.inputs {
-                let list = &mut readers[base(graph, id).index()];
+                let list = &mut readers[graph.base(id).index()];
                 if list.last() != Some(&number) {
                     list.push(number);
                 }
             }
         }
         let mut returned = vec![false; graph.values.len()];
-        graph.outputs.iter().for_each(|&id| returned[base(graph, id).index()] = true);
+        graph.outputs.iter().for_each(|&id| returned[graph.base(id).index()] = true);
         let pinned = vec![false; graph.values.len()];
         let mut finder = RecomputeFinder { graph, readers, returned, kept_bytes: Vec::new(), pinned };
         finder.kept_bytes = finder.count_kept_bytes();
@@ -101,7 +100,7 @@ impl<'a> RecomputeFinder<'a> {
                 && let Some(recomputed) = self.at(number, peak)
             {
                 for &id in recomputed.nodes.iter().flat_map(|&node| &self.graph.nodes[node].inputs) {
-                    self.pinned[base(self.graph, id).index()] = true;
+                    self.pinned[self.graph.base(id).index()] = true;
                 }
                 found.insert(node.outputs[0], recomputed);
             }
@@ -169,8 +168,8 @@ impl<'a> RecomputeFinder<'a> {
         let mut next = 0;
         while next < nodes.len() {
             for &id in &self.graph.nodes[nodes[next]].inputs {
-                let is_small = self.graph.spec(base(self.graph, id)).bytes() <= bytes / SMALL_OPERAND;
-                if is_number(self.graph, id) || is_small || self.is_live(base(self.graph, id), at) {
+                let is_small = self.graph.spec(self.graph.base(id)).bytes() <= bytes / SMALL_OPERAND;
+                if is_number(self.graph, id) || is_small || self.is_live(self.graph.base(id), at) {
                     continue;
                 }
                 match self.graph.values[id.index()].origin {
@@ -222,7 +221,7 @@ impl<'a> RecomputeRewriter<'a> {
             let is_view = node.op.kernel().is_view();
             let mut inputs = NodeInputs::new();
             for &id in &node.inputs {
-                let recomputed = self.recomputed.get(&base(graph, id));
+                let recomputed = self.recomputed.get(&graph.base(id));
                 let again = !is_view && recomputed.is_some_and(|recomputed| number >= recomputed.from);
                 inputs.push(if again { self.again(id) } else { self.copied(id) });
             }

@@ -58,7 +58,7 @@ fn checked(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>
     let graph = traced(inputs, &function);
     let want = graph.run(inputs).unwrap();
     for native in [true, false] {
-        let compiled = compile(&graph, &CompileOptions { fuse: true, native }).unwrap();
+        let compiled = compile(&graph, &CompileOptions { native, ..CompileOptions::default() }).unwrap();
         assert_agree("compiled", &compiled.run(inputs).unwrap(), &want, false);
         let mut executable = Executable::new(Program::new(&compiled).unwrap());
         executable.poison_dead_memory(true).unwrap();

@@ -100,7 +100,7 @@ proptest! {
         check(&graph, &inputs, &request);
         check(&graph, &inputs, &PlanRequest { updates: Vec::new(), ..request.clone() });
         for native in [false, true] {
-            let compiled = compile(&graph, &CompileOptions { fuse: true, native }).unwrap();
+            let compiled = compile(&graph, &CompileOptions { native, ..CompileOptions::default() }).unwrap();
             check(&compiled, &inputs, &request);
         }
     }

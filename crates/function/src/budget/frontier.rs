@@ -1,12 +1,13 @@
 //! The plans of a traced function for every budget.
 
-use super::spill::{SpillFile, SpillFolder, with_spilled_values};
+use super::spill::{SpillFile, with_spilled_values};
 use crate::MemoryBudget;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 use taut_control::split::SplitProof;
 use taut_core::{Error, ErrorKind, Graph, Result};
 use taut_exec::{Executable, ExecutableOptions};
+use taut_kernels::pool;
 use taut_memory::Bytes;
 use taut_plan::{PlanFrontier, PlanRequest, Program, with_smaller_subgraphs};
 
@@ -95,7 +96,7 @@ impl MemoryFrontier {
         arguments: usize,
         options: ExecutableOptions,
         request: &PlanRequest,
-        spill: Option<SpillFolder>,
+        spill_folder: Option<&Path>,
     ) -> Result<MemoryFrontier> {
         // The compiler computes constants: they are allocated here, not on the threads that search.
         let compiled = |graph: &Graph| Executable::compile_graph(graph, options);
@@ -104,6 +105,11 @@ impl MemoryFrontier {
             forms.push((1, compiled(graph)?));
             if number > 0 {
                 continue; // a variant of the first
+            }
+            // The pass chooses what to compute again for the plan without a budget. The search may find better for a small one.
+            let unchanged = Executable::compile_graph(graph, without_recomputation(options))?;
+            if unchanged.nodes.len() != forms[0].1.nodes.len() {
+                forms.push((1, unchanged));
             }
             match SplitProof::new(graph, &(0..arguments).collect::<Vec<_>>()) {
                 Ok(proof) => {
@@ -119,10 +125,13 @@ impl MemoryFrontier {
         let largest_bodies = bodies_to_shrink(&candidates);
         let smaller = map_in_parallel(&largest_bodies, |candidate| candidate.with_smaller_bodies(request))?;
         candidates.extend(smaller.into_iter().flatten());
-        if let (Some(folder), Some((_, graph))) = (spill, forms.first()) {
+        if let (Some(folder), Some((_, graph))) = (spill_folder, forms.first()) {
             candidates.extend(spilling_candidates(graph, folder, request)?);
         }
-        let all_rows = rows(&candidates);
+        let mut all_rows = rows(&candidates);
+        // A budget that allows the plan of the function as it is takes that plan.
+        let plain_bytes = candidates[0].plans.fastest().bytes;
+        all_rows.retain(|row| row.candidate == 0 || row.bytes < plain_bytes);
         let whole = all_rows.iter().copied().filter(|row| row.micro_batches == 1).collect();
         Ok(MemoryFrontier {
             name: name.into(),
@@ -148,7 +157,7 @@ impl MemoryFrontier {
     fn rows_for(&self, budget: MemoryBudget) -> Vec<FrontierRow> {
         let is_allowed = |row: &FrontierRow| {
             (row.micro_batches == 1 || !budget.is_bit_equal())
-                && (row.spilled_bytes == 0 || budget.spill().is_some())
+                && (row.spilled_bytes == 0 || budget.spill_folder().is_some())
         };
         pareto(self.all_rows.iter().copied().filter(is_allowed).collect())
     }
@@ -244,6 +253,12 @@ impl MemoryFrontier {
     }
 }
 
+/// The same options without the pass that computes cheap values again.
+fn without_recomputation(mut options: ExecutableOptions) -> ExecutableOptions {
+    options.compile.recompute = false;
+    options
+}
+
 /// The candidates whose loops and branches are also planned for less: all that do not split the batch, and of the others those with
 /// the fewest bytes, where more parts do not help.
 fn bodies_to_shrink(candidates: &[Candidate]) -> Vec<&Candidate> {
@@ -255,7 +270,7 @@ fn bodies_to_shrink(candidates: &[Candidate]) -> Vec<&Candidate> {
 }
 
 /// Candidates that write shares of the values that wait at the peak to a file.
-fn spilling_candidates(graph: &Graph, folder: SpillFolder, request: &PlanRequest) -> Result<Vec<Candidate>> {
+fn spilling_candidates(graph: &Graph, folder: &Path, request: &PlanRequest) -> Result<Vec<Candidate>> {
     let file = SpillFile::new(folder)?;
     let mut candidates = Vec::new();
     for share in SPILLED_SHARES {
@@ -266,25 +281,15 @@ fn spilling_candidates(graph: &Graph, folder: SpillFolder, request: &PlanRequest
     Ok(candidates)
 }
 
-/// The results for all items, computed on all processors; the first error, if there is one.
+/// The results for all items, computed on all threads; the first error, if there is one.
 fn map_in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        let numbers = numbers.take_while(|&number| number < items.len());
-        numbers.map(|number| (number, work(&items[number]))).collect::<Vec<_>>()
-    };
-    let mut all = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(take)).collect();
-        let mut all = take();
-        for other in others {
-            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    let mut results: Vec<Option<Result<R>>> = items.iter().map(|_| None).collect();
+    pool::for_each_mut(&mut results, 1, |first, results| {
+        for (item, result) in items[first..].iter().zip(results) {
+            *result = Some(work(item));
         }
-        all
     });
-    all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, result)| result).collect()
+    results.into_iter().flatten().collect()
 }
 
 impl Candidate {
