@@ -3,9 +3,9 @@
 use crate::shell::{Result, cargo, command, root, section};
 use std::ffi::OsString;
 
-const SUITES: [&str; 5] = ["engine", "tape", "function", "control", "budget"];
+const SUITES: [&str; 6] = ["engine", "tape", "function", "control", "budget", "peers"];
 
-/// `[engine|tape|function|control|budget] [filter]`; a filter alone applies to the suite `engine`.
+/// `[engine|tape|function|control|budget|peers] [filter]`; a filter alone applies to the suite `engine`.
 pub fn run(words: &[String]) -> Result {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
@@ -23,6 +23,7 @@ fn measure(suite: &str, filter: &str) -> Result {
         "function" => function(filter),
         "control" => control(filter),
         "budget" => budget(filter),
+        "peers" => everything(filter),
         _ => rows(suite, filter),
     }
 }
@@ -66,7 +67,7 @@ fn function(filter: &str) -> Result {
         Engine { variable: "PEERS_TORCH_PYTHON", package: "torch", peers: &["torch_eager", "torch_compile"] },
         Engine { variable: "PEERS_JAX_PYTHON", package: "jax", peers: &["jax_jit"] },
     ];
-    beside(&engines, &["taut_rust", "taut_rust_jit"], &workloads, filter)
+    beside(&engines, &["taut_rust"], &workloads, filter)
 }
 
 /// Loops, branches and maps, then the same work in the other engines that are installed, in one table.
@@ -127,6 +128,54 @@ fn budget(filter: &str) -> Result {
     let workloads = ["deep_mlp_memory", "transformer_step", "convnet_step", "lstm_step"];
     beside(&engines, &taut, &workloads, filter)
 }
+
+/// Every workload as a program in Python, beside the other engines: the table of the book's page on speed.
+fn everything(filter: &str) -> Result {
+    let engines = [
+        Engine {
+            variable: "PEERS_TAUTPY_PYTHON",
+            package: "taut",
+            peers: &[
+                "tautpy_function",
+                "tautpy_eager",
+                "tautpy_keras",
+                "tautpy_kerasrnn",
+                "tautpy_slice",
+                "tautpy_scan",
+                "tautpy_unrolled",
+            ],
+        },
+        Engine {
+            variable: "PEERS_TF_PYTHON",
+            package: "tensorflow",
+            peers: &["tf_eager", "tf_function", "tf_xla", "tf_keras", "tf_kerasrnn", "tf_slice", "tf_scan"],
+        },
+        Engine {
+            variable: "PEERS_TORCH_PYTHON",
+            package: "torch",
+            peers: &["torch_eager", "torch_compile", "torch_keras"],
+        },
+        Engine { variable: "PEERS_JAX_PYTHON", package: "jax", peers: &["jax_jit", "jax_keras"] },
+    ];
+    let book = root().join("docs/src/speed.md");
+    let options = ["--budget", "2", "--rounds", "2", "--quiet", "10", "--out", "target/peers.jsonl"];
+    let mut options = options.to_vec();
+    let listed = command("python3").arg("-c").arg(LIST_WORKLOADS).output()?;
+    let wanted: Vec<&str> = listed.lines().filter(|name| name.contains(filter)).collect();
+    if wanted.is_empty() {
+        println!("skipped: no workload's name contains \"{filter}\"");
+        return Ok(());
+    }
+    // A part of the rows is for the terminal.
+    if filter.is_empty() {
+        options.extend(["--book", book.to_str().ok_or("the path of the project must be UTF-8")?]);
+    }
+    peers(&engines, &["taut_rust"], &wanted, &options)
+}
+
+/// Prints the names of the workloads. They are read rather than imported: that needs NumPy.
+const LIST_WORKLOADS: &str = "import re; \
+    print(*re.findall(r'Workload\\(\"(\\w+)\"', open('benches/peers/workloads.py').read()), sep='\\n')";
 
 /// The workloads whose name contains the filter, in three rounds, as one table of ratios to `taut_rust`.
 fn beside(engines: &[Engine], taut: &[&str], workloads: &[&str], filter: &str) -> Result {

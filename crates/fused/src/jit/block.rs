@@ -33,6 +33,12 @@ pub(super) enum Instruction {
 }
 
 impl Instruction {
+    pub fn op(&self) -> Op {
+        match *self {
+            Instruction::Load(op, _) | Instruction::Store(op, ..) | Instruction::Compute { op, .. } => op,
+        }
+    }
+
     /// The operands that its form has.
     pub fn args(&self) -> &[Arg] {
         match self {

@@ -1,6 +1,6 @@
-//! The encoding of machine code: VEX instructions on vector registers, and the few others that a loop needs.
+//! The encoding of machine code: instructions on vector registers, and the few others that a loop needs.
 //!
-//! Vector instructions have one form (an operation, a result, and operands of which the last may be in memory), so the
+//! Vectors of 256 bits have VEX instructions, those of 512 bits EVEX instructions with the same opcodes. Vector instructions have one form (an operation, a result, and operands of which the last may be in memory), so the
 //! encoder is short, and compiling a kernel takes microseconds.
 
 /// The operands of an operation and their encoding.
@@ -22,6 +22,33 @@ pub(super) enum Form {
     Fused,
 }
 
+/// The width of vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    /// 256 bits in 16 registers, with AVX2 and FMA.
+    Avx2,
+    /// 512 bits in 32 registers, with AVX-512 F and DQ.
+    Avx512,
+}
+
+impl Width {
+    /// The bytes of a vector.
+    pub fn bytes(self) -> usize {
+        match self {
+            Width::Avx2 => 32,
+            Width::Avx512 => 64,
+        }
+    }
+
+    /// The number of vector registers.
+    pub fn registers(self) -> usize {
+        match self {
+            Width::Avx2 => 16,
+            Width::Avx512 => 32,
+        }
+    }
+}
+
 /// A vector instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Op {
@@ -30,13 +57,29 @@ pub(super) struct Op {
     opcode: u8,
     /// The bit that doubles the width of the lanes.
     w: bool,
+    /// Whether lanes have 64 bits, which an EVEX prefix says by the same bit even where the opcode says it.
+    wide_lanes: bool,
     /// Of 128 bits instead of 256.
     short: bool,
+    evex: Evex,
     pub form: Form,
 }
 
+/// How an instruction is encoded for vectors of 512 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Evex {
+    /// It is not.
+    None,
+    /// With the same opcode.
+    Same,
+    /// With the same opcode; the result is a mask register instead of a vector.
+    Mask,
+    /// As a conversion of the sign bits to a mask register, and a blend by it.
+    Blend,
+}
+
 const fn op(prefix: u8, map: u8, opcode: u8, form: Form) -> Op {
-    Op { prefix, map, opcode, w: false, short: false, form }
+    Op { prefix, map, opcode, w: false, wide_lanes: false, short: false, evex: Evex::None, form }
 }
 
 impl Op {
@@ -55,7 +98,31 @@ impl Op {
     /// The same on `f64`, where the prefix makes the difference.
     pub const fn double(mut self) -> Op {
         self.prefix = P66;
+        self.wide_lanes = true;
         self
+    }
+
+    /// An instruction on 64-bit lanes.
+    const fn wide(mut self) -> Op {
+        self.wide_lanes = true;
+        self
+    }
+
+    /// An instruction that vectors of 512 bits have as well.
+    const fn evex(mut self) -> Op {
+        self.evex = Evex::Same;
+        self
+    }
+
+    /// A comparison that vectors of 512 bits have as well.
+    const fn evex_mask(mut self) -> Op {
+        self.evex = Evex::Mask;
+        self
+    }
+
+    /// Whether vectors of this width have the instruction.
+    pub fn exists(self, width: Width) -> bool {
+        width == Width::Avx2 || self.evex != Evex::None
     }
 
     /// The form of a fused operation by its index in 132, 213, 231.
@@ -74,55 +141,55 @@ const M3A: u8 = 3;
 use Form::{Binary, Blend, Commuting, Fused, Reversed, Shift, Unary};
 
 // Floats; those of the first map become `f64` with `double`, those with a `w` variant by `w`.
-pub(super) const ADD: Op = op(NONE, M0F, 0x58, Commuting);
-pub(super) const MUL: Op = op(NONE, M0F, 0x59, Commuting);
-pub(super) const SUB: Op = op(NONE, M0F, 0x5c, Binary);
-pub(super) const MIN: Op = op(NONE, M0F, 0x5d, Binary);
-pub(super) const DIV: Op = op(NONE, M0F, 0x5e, Binary);
-pub(super) const MAX: Op = op(NONE, M0F, 0x5f, Binary);
-pub(super) const SQRT: Op = op(NONE, M0F, 0x51, Unary);
-pub(super) const COMPARE: Op = op(NONE, M0F, 0xc2, Binary);
-pub(super) const ROUND_SINGLE: Op = op(P66, M3A, 0x08, Unary);
-pub(super) const ROUND_DOUBLE: Op = op(P66, M3A, 0x09, Unary);
-pub(super) const MUL_ADD: Op = op(P66, M38, 0x98, Fused);
-pub(super) const MUL_SUB: Op = op(P66, M38, 0x9a, Fused);
-pub(super) const NEG_MUL_ADD: Op = op(P66, M38, 0x9c, Fused);
+pub(super) const ADD: Op = op(NONE, M0F, 0x58, Commuting).evex();
+pub(super) const MUL: Op = op(NONE, M0F, 0x59, Commuting).evex();
+pub(super) const SUB: Op = op(NONE, M0F, 0x5c, Binary).evex();
+pub(super) const MIN: Op = op(NONE, M0F, 0x5d, Binary).evex();
+pub(super) const DIV: Op = op(NONE, M0F, 0x5e, Binary).evex();
+pub(super) const MAX: Op = op(NONE, M0F, 0x5f, Binary).evex();
+pub(super) const SQRT: Op = op(NONE, M0F, 0x51, Unary).evex();
+pub(super) const COMPARE: Op = op(NONE, M0F, 0xc2, Binary).evex_mask();
+pub(super) const ROUND_SINGLE: Op = op(P66, M3A, 0x08, Unary).evex();
+pub(super) const ROUND_DOUBLE: Op = op(P66, M3A, 0x09, Unary).wide().evex();
+pub(super) const MUL_ADD: Op = op(P66, M38, 0x98, Fused).evex();
+pub(super) const MUL_SUB: Op = op(P66, M38, 0x9a, Fused).evex();
+pub(super) const NEG_MUL_ADD: Op = op(P66, M38, 0x9c, Fused).evex();
 
 // Bits.
-pub(super) const AND: Op = op(NONE, M0F, 0x54, Commuting);
+pub(super) const AND: Op = op(NONE, M0F, 0x54, Commuting).evex();
 /// `!a & b`.
-pub(super) const NOT_AND: Op = op(NONE, M0F, 0x55, Binary);
-pub(super) const OR: Op = op(NONE, M0F, 0x56, Commuting);
-pub(super) const XOR: Op = op(NONE, M0F, 0x57, Commuting);
+pub(super) const NOT_AND: Op = op(NONE, M0F, 0x55, Binary).evex();
+pub(super) const OR: Op = op(NONE, M0F, 0x56, Commuting).evex();
+pub(super) const XOR: Op = op(NONE, M0F, 0x57, Commuting).evex();
 /// By the sign bit of every 32 bits, which is correct for masks of either width.
-pub(super) const BLEND: Op = op(P66, M3A, 0x4a, Blend);
+pub(super) const BLEND: Op = Op { evex: Evex::Blend, ..op(P66, M3A, 0x4a, Blend) };
 
 // Integers of 32 and 64 bits.
-pub(super) const ADD_32: Op = op(P66, M0F, 0xfe, Commuting);
-pub(super) const ADD_64: Op = op(P66, M0F, 0xd4, Commuting);
-pub(super) const SUB_32: Op = op(P66, M0F, 0xfa, Binary);
-pub(super) const SUB_64: Op = op(P66, M0F, 0xfb, Binary);
-pub(super) const MUL_32: Op = op(P66, M38, 0x40, Commuting);
+pub(super) const ADD_32: Op = op(P66, M0F, 0xfe, Commuting).evex();
+pub(super) const ADD_64: Op = op(P66, M0F, 0xd4, Commuting).wide().evex();
+pub(super) const SUB_32: Op = op(P66, M0F, 0xfa, Binary).evex();
+pub(super) const SUB_64: Op = op(P66, M0F, 0xfb, Binary).wide().evex();
+pub(super) const MUL_32: Op = op(P66, M38, 0x40, Commuting).evex();
 /// The 64-bit products of the low halves.
-pub(super) const MUL_HALVES: Op = op(P66, M0F, 0xf4, Commuting);
-pub(super) const EQ_32: Op = op(P66, M0F, 0x76, Commuting);
-pub(super) const EQ_64: Op = op(P66, M38, 0x29, Commuting);
-pub(super) const GT_32: Op = op(P66, M0F, 0x66, Binary);
-pub(super) const GT_64: Op = op(P66, M38, 0x37, Binary);
-pub(super) const ABS_32: Op = op(P66, M38, 0x1e, Unary);
-pub(super) const SHIFT_LEFT_32: Op = op(P66, M0F, 0x72, Shift(6));
-pub(super) const SHIFT_LEFT_64: Op = op(P66, M0F, 0x73, Shift(6));
-pub(super) const SHIFT_RIGHT_32: Op = op(P66, M0F, 0x72, Shift(2));
-pub(super) const SHIFT_RIGHT_64: Op = op(P66, M0F, 0x73, Shift(2));
-pub(super) const SHIFT_SIGNED_32: Op = op(P66, M0F, 0x72, Shift(4));
+pub(super) const MUL_HALVES: Op = op(P66, M0F, 0xf4, Commuting).wide().evex();
+pub(super) const EQ_32: Op = op(P66, M0F, 0x76, Commuting).evex_mask();
+pub(super) const EQ_64: Op = op(P66, M38, 0x29, Commuting).wide().evex_mask();
+pub(super) const GT_32: Op = op(P66, M0F, 0x66, Binary).evex_mask();
+pub(super) const GT_64: Op = op(P66, M38, 0x37, Binary).wide().evex_mask();
+pub(super) const ABS_32: Op = op(P66, M38, 0x1e, Unary).evex();
+pub(super) const SHIFT_LEFT_32: Op = op(P66, M0F, 0x72, Shift(6)).evex();
+pub(super) const SHIFT_LEFT_64: Op = op(P66, M0F, 0x73, Shift(6)).wide().evex();
+pub(super) const SHIFT_RIGHT_32: Op = op(P66, M0F, 0x72, Shift(2)).evex();
+pub(super) const SHIFT_RIGHT_64: Op = op(P66, M0F, 0x73, Shift(2)).wide().evex();
+pub(super) const SHIFT_SIGNED_32: Op = op(P66, M0F, 0x72, Shift(4)).evex();
 /// By a distance per lane, zero from the width on; 64-bit lanes with `w`.
-pub(super) const SHIFT_LEFT_BY: Op = op(P66, M38, 0x47, Binary);
-pub(super) const SHIFT_RIGHT_BY: Op = op(P66, M38, 0x45, Binary);
-pub(super) const SHIFT_SIGNED_BY: Op = op(P66, M38, 0x46, Binary);
+pub(super) const SHIFT_LEFT_BY: Op = op(P66, M38, 0x47, Binary).evex();
+pub(super) const SHIFT_RIGHT_BY: Op = op(P66, M38, 0x45, Binary).evex();
+pub(super) const SHIFT_SIGNED_BY: Op = op(P66, M38, 0x46, Binary).evex();
 
 // Conversions. Those that double the width read the low half of their operand.
-pub(super) const I32_TO_F32: Op = op(NONE, M0F, 0x5b, Unary);
-pub(super) const F32_TO_I32: Op = op(PF3, M0F, 0x5b, Unary);
+pub(super) const I32_TO_F32: Op = op(NONE, M0F, 0x5b, Unary).evex();
+pub(super) const F32_TO_I32: Op = op(PF3, M0F, 0x5b, Unary).evex();
 pub(super) const I32_TO_F64: Op = op(PF3, M0F, 0xe6, Unary);
 pub(super) const F64_TO_I32: Op = op(P66, M0F, 0xe6, Unary);
 pub(super) const F32_TO_F64: Op = op(NONE, M0F, 0x5a, Unary);
@@ -146,13 +213,21 @@ pub(super) const PACK_SIGNED_32: Op = op(P66, M0F, 0x6b, Binary).short();
 pub(super) const PACK_SIGNED_16: Op = op(P66, M0F, 0x63, Binary).short();
 pub(super) const PACK_32: Op = op(P66, M38, 0x2b, Binary).short();
 pub(super) const PACK_16: Op = op(P66, M0F, 0x67, Binary).short();
-pub(super) const MOVE: Op = op(NONE, M0F, 0x28, Unary);
-pub(super) const LOAD: Op = op(NONE, M0F, 0x10, Unary);
-pub(super) const STORE: Op = op(NONE, M0F, 0x11, Reversed);
+pub(super) const MOVE: Op = op(NONE, M0F, 0x28, Unary).evex();
+pub(super) const LOAD: Op = op(NONE, M0F, 0x10, Unary).evex();
+pub(super) const STORE: Op = op(NONE, M0F, 0x11, Reversed).evex();
 /// A store that bypasses the caches.
-pub(super) const STREAM: Op = op(NONE, M0F, 0x2b, Reversed);
+pub(super) const STREAM: Op = op(NONE, M0F, 0x2b, Reversed).evex();
 pub(super) const STORE_64: Op = op(P66, M0F, 0xd6, Reversed).short();
 pub(super) const STORE_32: Op = op(P66, M0F, 0x7e, Reversed).short();
+
+// Of vectors of 512 bits: from a mask register to lanes of all or no bits, from sign bits of 32-bit lanes to a mask register, and
+// `mask ? b : a` of 32-bit lanes.
+const MASK_TO_LANES: Op = op(PF3, M38, 0x38, Unary).evex();
+const SIGNS_TO_MASK: Op = op(PF3, M38, 0x39, Unary).evex();
+const BLEND_BY_MASK: Op = op(P66, M38, 0x65, Binary).evex();
+/// The mask register that comparisons and blends use.
+const MASK: u8 = 1;
 
 /// A general register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,14 +262,68 @@ pub(super) enum Operand {
 }
 
 /// Machine code under construction.
-#[derive(Default)]
 pub(super) struct Assembler {
+    width: Width,
     bytes: Vec<u8>,
 }
 
 impl Assembler {
+    pub fn new(width: Width) -> Assembler {
+        Assembler { width, bytes: Vec::new() }
+    }
+
+    pub fn width(&self) -> Width {
+        self.width
+    }
+
     /// An instruction: `reg` and `vvvv` are the encoding's names of the operands that are always registers.
     pub fn vector(&mut self, op: Op, reg: u8, vvvv: u8, operand: Operand, immediate: Option<u8>) {
+        match (self.width, op.evex) {
+            (Width::Avx2, _) => self.vex(op, reg, vvvv, operand, immediate),
+            (Width::Avx512, Evex::Mask) => {
+                self.evex(op, MASK, vvvv, operand, immediate, 0);
+                let to_lanes = Op { wide_lanes: op.wide_lanes, ..MASK_TO_LANES };
+                self.evex(to_lanes, reg, 0, Operand::Register(MASK), None, 0);
+            }
+            (Width::Avx512, _) => self.evex(op, reg, vvvv, operand, immediate, 0),
+        }
+    }
+
+    /// `mask ? b : a` by the sign bits of the register `mask`.
+    pub fn blend(&mut self, op: Op, to: u8, a: u8, b: Operand, mask: u8) {
+        match self.width {
+            Width::Avx2 => self.vex(op, to, a, b, Some(mask << 4)),
+            Width::Avx512 => {
+                self.evex(SIGNS_TO_MASK, MASK, 0, Operand::Register(mask), None, 0);
+                self.evex(BLEND_BY_MASK, to, a, b, None, MASK);
+            }
+        }
+    }
+
+    /// An instruction on 512 bits; `mask` is its mask register, or 0 for none.
+    fn evex(&mut self, op: Op, reg: u8, vvvv: u8, operand: Operand, immediate: Option<u8>, mask: u8) {
+        debug_assert!(op.exists(Width::Avx512), "{op:?}");
+        // The bits of a register number, inverted, in their places of the prefix.
+        let bit = |number: u8, bit: u8, place: u8| (!number >> bit & 1) << place;
+        let (index, base) = match operand {
+            Operand::Register(register) => (bit(register, 4, 6), register),
+            Operand::At(base, _) => (bit(0, 3, 6), base.0),
+            Operand::Indexed { base, index, .. } => (bit(index.0, 3, 6), base.0),
+        };
+        self.bytes.extend([
+            0x62,
+            bit(reg, 3, 7) | index | bit(base, 3, 5) | bit(reg, 4, 4) | op.map,
+            ((op.w || op.wide_lanes) as u8) << 7 | (!vvvv & 15) << 3 | 4 | op.prefix,
+            0x40 | bit(vvvv, 4, 3) | mask,
+            op.opcode,
+        ]);
+        // Short displacements count vectors.
+        self.operand(reg, operand, Width::Avx512.bytes() as i32);
+        self.bytes.extend(immediate);
+    }
+
+    /// An instruction on 256 bits, or on 128.
+    fn vex(&mut self, op: Op, reg: u8, vvvv: u8, operand: Operand, immediate: Option<u8>) {
         let (index, base) = match operand {
             Operand::Register(register) => (0, register),
             Operand::At(base, _) => (0, base.0),
@@ -209,12 +338,12 @@ impl Assembler {
             self.bytes.extend([0xc4, first, (op.w as u8) << 7 | last]);
         }
         self.bytes.push(op.opcode);
-        self.operand(reg, operand);
+        self.operand(reg, operand, 1);
         self.bytes.extend(immediate);
     }
 
-    /// The bytes that encode an operand, after the opcode.
-    fn operand(&mut self, reg: u8, operand: Operand) {
+    /// The bytes that encode an operand, after the opcode. A displacement of one byte counts units of so many bytes.
+    fn operand(&mut self, reg: u8, operand: Operand, unit: i32) {
         let reg = (reg & 7) << 3;
         let (base, displacement, index) = match operand {
             Operand::Register(register) => return self.bytes.push(0xc0 | reg | register & 7),
@@ -224,9 +353,9 @@ impl Assembler {
             }
         };
         // The base `101` without a displacement has another meaning.
-        let size = match displacement {
-            0 if base.0 & 7 != 5 => 0,
-            -128..=127 => 0x40,
+        let size = match displacement / unit {
+            0 if displacement == 0 && base.0 & 7 != 5 => 0,
+            -128..=127 if displacement % unit == 0 => 0x40,
             _ => 0x80,
         };
         match index {
@@ -239,7 +368,7 @@ impl Assembler {
         }
         match size {
             0 => {}
-            0x40 => self.bytes.push(displacement as u8),
+            0x40 => self.bytes.push((displacement / unit) as u8),
             _ => self.bytes.extend(displacement.to_le_bytes()),
         }
     }
@@ -251,7 +380,7 @@ impl Assembler {
             Operand::At(base, _) | Operand::Indexed { base, .. } => base.0,
         };
         self.bytes.extend([0x48 | (reg >> 3) << 2 | base >> 3, opcode]);
-        self.operand(reg, operand);
+        self.operand(reg, operand, 1);
     }
 
     pub fn push(&mut self, register: General) {
@@ -275,10 +404,10 @@ impl Assembler {
         self.bytes.extend(immediate.to_le_bytes());
     }
 
-    /// Clears the low five bits.
-    pub fn align_32(&mut self, register: General) {
+    /// Rounds down to a multiple of the bytes of a vector.
+    pub fn align_to_vector(&mut self, register: General) {
         self.general(0x83, 4, Operand::Register(register.0));
-        self.bytes.push(0xe0);
+        self.bytes.push((self.width.bytes() as u8).wrapping_neg());
     }
 
     /// Jumps back to a [`Assembler::position`] unless the last [`Assembler::add`] gave zero.

@@ -1,11 +1,11 @@
 //! From a program's steps to vector code.
 //!
-//! A *group* is eight elements, or four if the program has 64-bit types only. With 32-bit lanes a group is one vector, with
-//! 64-bit lanes one per four elements. Small integers are in 32-bit lanes, half floats are `f32` that are rounded
+//! A *group* has as many elements as a vector has 32-bit lanes, or 64-bit lanes if the program has 64-bit types only. With 32-bit lanes
+//! a group is one vector, with 64-bit lanes one or two. Programs with types of one size only have code for vectors of 512 bits. Small integers are in 32-bit lanes, half floats are `f32` that are rounded
 //! after every step, and a boolean is a mask as wide as the lanes of the comparison that computed it.
 
 use super::block::{Arg, Block, MemoryOperand};
-use super::encode as x86;
+use super::encode::{self as x86, Width};
 use super::vector::Vector;
 use crate::program::{TileOperand, TileProgram};
 use smallvec::SmallVec;
@@ -37,10 +37,13 @@ const MAX_UNROLLED: usize = 32;
 /// Compiling a program of more instructions would take longer than it saves.
 const MAX_INSTRUCTIONS: usize = 20_000;
 
-/// The code of a program, or `None` if a step has no code.
-pub(super) fn lower(program: &TileProgram) -> Option<Lowered> {
-    let mut lowering = Lowering::new(program);
+/// The code of a program, or `None` if a step has no code for vectors of this width.
+pub(super) fn lower(program: &TileProgram, width: Width) -> Option<Lowered> {
+    let mut lowering = Lowering::new(program, width);
     lowering.emit_group(0)?;
+    if !lowering.block.get_mut().instructions.iter().all(|instruction| instruction.op().exists(width)) {
+        return None;
+    }
     let mut elements = lowering.lanes;
     if lowering.block.get_mut().instructions.len() <= MAX_UNROLLED {
         lowering.emit_group(elements)?;
@@ -55,6 +58,9 @@ fn is_wide(dtype: DType) -> bool {
 
 struct Lowering<'a> {
     program: &'a TileProgram,
+    width: Width,
+    /// Whether all types have 64 bits.
+    wide_only: bool,
     block: RefCell<Block>,
     /// Elements in a group.
     lanes: usize,
@@ -67,7 +73,7 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(program: &'a TileProgram) -> Lowering<'a> {
+    fn new(program: &'a TileProgram, width: Width) -> Lowering<'a> {
         let (steps, inputs) = (program.steps().len(), program.inputs().len());
         let (mut needed, mut read) = (vec![false; steps], vec![false; inputs]);
         let (mut narrow, mut wide) = (false, false);
@@ -93,10 +99,13 @@ impl<'a> Lowering<'a> {
                 }
             }
         }
+        let wide_only = wide && !narrow;
         Lowering {
             program,
+            width,
+            wide_only,
             block: RefCell::default(),
-            lanes: if wide && !narrow { 4 } else { 8 },
+            lanes: width.bytes() / if wide_only { 8 } else { 4 },
             needed,
             read,
             inputs: vec![None; inputs],
@@ -142,7 +151,7 @@ impl<'a> Lowering<'a> {
 
     /// The number of vectors of a group.
     fn count(&self, wide: bool) -> usize {
-        if wide { self.lanes / 4 } else { 1 }
+        if wide && !self.wide_only { 2 } else { 1 }
     }
 
     /// Applies `f` to the groups vector by vector; all have lanes of one width.
@@ -187,20 +196,20 @@ impl<'a> Lowering<'a> {
             DType::BF16 => bf16::from_bits(bits as u16).to_f32().to_bits() as u64,
             _ => bits,
         };
-        let wide = is_wide(dtype) || self.lanes == 4;
+        let wide = is_wide(dtype) || self.wide_only;
         let vector = self.vector(wide).bits(bits);
         LaneGroup { dtype, wide, vectors: [vector; 2] }
     }
 
-    /// The `vector`-th 32 bytes of a group in memory, or all of it if it is smaller.
-    fn memory(dtype: DType, array: usize, first: usize, vector: usize) -> MemoryOperand {
-        let offset = (first * dtype.size() + 32 * vector) as i32;
+    /// The `vector`-th vector of a group in memory, or all of it if it is smaller.
+    fn memory(&self, dtype: DType, array: usize, first: usize, vector: usize) -> MemoryOperand {
+        let offset = (first * dtype.size() + self.width.bytes() * vector) as i32;
         MemoryOperand { array: array as u32, scale: dtype.size().trailing_zeros() as u8, offset }
     }
 
     fn load(&mut self, input: usize, first: usize) -> LaneGroup {
         let dtype = self.program.inputs()[input];
-        let wide = is_wide(dtype) || self.lanes == 4;
+        let wide = is_wide(dtype) || self.wide_only;
         let op = match dtype {
             DType::Bool if wide => x86::U8_TO_64,
             DType::Bool | DType::U8 => x86::U8_TO_32,
@@ -212,7 +221,7 @@ impl<'a> Lowering<'a> {
         };
         let mut vectors = [Arg::Constant(0); 2];
         for (i, vector) in vectors.iter_mut().enumerate().take(self.count(wide)) {
-            *vector = self.block.get_mut().load(op, Self::memory(dtype, input, first, i));
+            *vector = self.block.borrow_mut().load(op, self.memory(dtype, input, first, i));
         }
         let lanes = self.vector(wide);
         match dtype {
@@ -225,41 +234,41 @@ impl<'a> Lowering<'a> {
 
     fn store(&mut self, output: usize, group: LaneGroup, first: usize) {
         let array = self.program.inputs().len() + output;
-        let memory = |i| Self::memory(group.dtype, array, first, i);
+        let [memory, second] = [0, 1].map(|i| self.memory(group.dtype, array, first, i));
         let [x, _] = group.vectors;
         match group.dtype {
             DType::Bool => {
-                let group = if self.lanes == 8 { self.mask(group, false) } else { group };
+                let group = if self.wide_only { group } else { self.mask(group, false) };
                 let words = self.low_words(group.vectors[0], x86::PACK_SIGNED_32, group.wide);
                 let bytes = self.block.get_mut().two(x86::PACK_SIGNED_16, words, words);
                 let one = self.block.get_mut().constant(0x0101_0101_0101_0101);
                 let bytes = self.block.get_mut().two(x86::AND, bytes, one);
                 let op = if group.wide { x86::STORE_32 } else { x86::STORE_64 };
-                self.block.get_mut().store(op, memory(0), bytes);
+                self.block.get_mut().store(op, memory, bytes);
             }
             DType::U8 | DType::I8 => {
                 let low = self.vector(false).round_to_type(DType::U8, x);
                 let words = self.low_words(low, x86::PACK_32, false);
                 let bytes = self.block.get_mut().two(x86::PACK_16, words, words);
-                self.block.get_mut().store(x86::STORE_64, memory(0), bytes);
+                self.block.get_mut().store(x86::STORE_64, memory, bytes);
             }
             DType::U16 | DType::I16 => {
                 let low = self.vector(false).round_to_type(DType::U16, x);
                 let words = self.low_words(low, x86::PACK_32, false);
-                self.block.get_mut().store(x86::STORE.short(), memory(0), words);
+                self.block.get_mut().store(x86::STORE.short(), memory, words);
             }
             DType::BF16 => {
                 let high = self.vector(false).shift_right(x, 16);
                 let words = self.low_words(high, x86::PACK_32, false);
-                self.block.get_mut().store(x86::STORE.short(), memory(0), words);
+                self.block.get_mut().store(x86::STORE.short(), memory, words);
             }
             DType::F16 => {
                 let half = self.block.get_mut().one_with(x86::F32_TO_F16, x, 0);
-                self.block.get_mut().store(x86::STORE.short(), memory(0), half);
+                self.block.get_mut().store(x86::STORE.short(), memory, half);
             }
             _ => {
-                for i in 0..self.count(group.wide) {
-                    self.block.get_mut().store(x86::STORE, memory(i), group.vectors[i]);
+                for (memory, vector) in [memory, second].into_iter().zip(group.vectors).take(self.count(group.wide)) {
+                    self.block.get_mut().store(x86::STORE, memory, vector);
                 }
             }
         }

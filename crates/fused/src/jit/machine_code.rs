@@ -1,6 +1,6 @@
 //! A compiled program.
 
-use super::encode::Assembler;
+use super::encode::{Assembler, Width};
 use super::lower::{self, Lowered};
 use super::pages::Pages;
 use super::registers;
@@ -10,17 +10,19 @@ use taut_kernels::simd::{Level, level};
 
 /// The most inputs and outputs together; the remainder's blocks on the stack are for as many.
 const MAX_ARRAYS: usize = 24;
-/// Bytes of the largest block: 16 elements of eight bytes.
-const BLOCK_BYTES: usize = 128;
+/// Bytes of the largest block: four vectors.
+const BLOCK_BYTES: usize = 256;
 /// Outputs of at least this many bytes do not stay in the cache; their stores bypass it.
 const STREAMED_BYTES: usize = 4 << 20;
 /// Programs of more instructions are not bound by memory and get no second version that streams.
 const MAX_STREAMING: usize = 96;
 
-/// A vector's worth of a constant.
+/// The largest vector's worth of a constant.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-struct Lanes(#[expect(dead_code, reason = "the machine code reads it")] [u64; 4]);
+#[repr(align(64))]
+struct Lanes(#[expect(dead_code, reason = "the machine code reads it")] [u64; 8]);
+
+const _: () = assert!(size_of::<Lanes>() == registers::CONSTANT_BYTES);
 
 /// The arguments: the end of each array's whole blocks, minus the number of elements before it, and the constants.
 type EntryPoint = unsafe extern "sysv64" fn(*const *mut u8, isize, *const Lanes);
@@ -33,6 +35,7 @@ pub struct MachineCode {
     /// The offsets of the functions: one with ordinary stores, and one whose stores bypass the caches.
     entry: usize,
     streaming: Option<usize>,
+    width: Width,
     /// Elements per iteration of the loop.
     block: usize,
     inputs: SmallVec<[u8; 8]>,
@@ -40,13 +43,23 @@ pub struct MachineCode {
 }
 
 impl MachineCode {
+    /// The code with the widest vectors that the processor and the program support.
     pub(super) fn new(program: &TileProgram) -> Option<MachineCode> {
+        match level() {
+            Level::Baseline => None,
+            Level::Avx2 => MachineCode::with_width(program, Width::Avx2),
+            Level::Avx512 => MachineCode::with_width(program, Width::Avx512)
+                .or_else(|| MachineCode::with_width(program, Width::Avx2)),
+        }
+    }
+
+    pub(super) fn with_width(program: &TileProgram, width: Width) -> Option<MachineCode> {
         let arrays = program.inputs().len() + program.outputs().len();
-        if level() == Level::Baseline || arrays > MAX_ARRAYS {
+        if arrays > MAX_ARRAYS {
             return None;
         }
-        let Lowered { block, elements } = lower::lower(program)?;
-        let mut code = Assembler::default();
+        let Lowered { block, elements } = lower::lower(program, width)?;
+        let mut code = Assembler::new(width);
         let entry = registers::encode_loop(&mut code, &block, arrays, elements, false)?;
         let streaming = if block.instructions.len() <= MAX_STREAMING {
             Some(registers::encode_loop(&mut code, &block, arrays, elements, true)?)
@@ -55,9 +68,10 @@ impl MachineCode {
         };
         Some(MachineCode {
             pages: Pages::new(code.bytes())?,
-            constants: block.constants.iter().map(|&bits| Lanes([bits; 4])).collect(),
+            constants: block.constants.iter().map(|&bits| Lanes([bits; 8])).collect(),
             entry,
             streaming,
+            width,
             block: elements,
             inputs: program.inputs().iter().map(|dtype| dtype.size() as u8).collect(),
             outputs: program.output_types().map(|dtype| dtype.size() as u8).collect(),
@@ -121,7 +135,7 @@ impl MachineCode {
         let (starts, sizes) = (&starts[..arrays], &sizes[..arrays]);
         let whole = n - n % self.block;
         if whole > 0 {
-            let aligned = |output: &&mut [u8]| output.as_ptr().addr().is_multiple_of(size_of::<Lanes>());
+            let aligned = |output: &&mut [u8]| output.as_ptr().addr().is_multiple_of(self.width.bytes());
             let stream = self
                 .streaming
                 .filter(|_| stream && in_place.iter().all(Option::is_none) && outputs.iter().all(aligned));

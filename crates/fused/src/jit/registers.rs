@@ -20,8 +20,10 @@ const BASES: [General; 10] =
 const VOLATILE: usize = 5;
 const SCRATCH: General = x86::RAX;
 
-const VECTOR: i32 = 32;
-const REGISTERS: usize = 16;
+/// The most vector registers of any width.
+const MAX_REGISTERS: usize = 32;
+/// The bytes from a constant to the next.
+pub(super) const CONSTANT_BYTES: usize = 64;
 /// The most vectors on the stack; with more, spilling costs more than fusion saves.
 const MAX_SLOTS: usize = 96;
 const NEVER: u32 = u32::MAX;
@@ -44,7 +46,7 @@ pub(super) fn encode_loop(
     code.copy(x86::RBP, x86::RSP);
     code.add(x86::RSP, 0);
     let frame = code.position();
-    code.align_32(x86::RSP);
+    code.align_to_vector(x86::RSP);
     for (i, &base) in bases.iter().enumerate() {
         code.load(base, TABLE, 8 * i as i32);
     }
@@ -58,7 +60,8 @@ pub(super) fn encode_loop(
     let slots = allocator.slots;
     code.add(INDEX, elements as i32);
     code.jump_unless_zero(head);
-    code.patch(frame, -VECTOR * slots as i32);
+    let slot_bytes = code.width().bytes();
+    code.patch(frame, -((slot_bytes * slots) as i32));
     if stream {
         code.store_fence();
     }
@@ -68,6 +71,10 @@ pub(super) fn encode_loop(
     code.pop(x86::RBP);
     code.ret();
     (slots <= MAX_SLOTS).then_some(entry)
+}
+
+fn constant_address(constant: usize) -> Operand {
+    Operand::At(CONSTANTS, (CONSTANT_BYTES * constant) as i32)
 }
 
 /// Where a value is: in a register, on the stack, or both.
@@ -89,20 +96,20 @@ struct RegisterAllocator<'a> {
     /// The register of each constant that has one.
     pinned: Vec<Option<u8>>,
     /// The value in each register.
-    holders: [Option<u32>; REGISTERS],
+    holders: [Option<u32>; MAX_REGISTERS],
     /// The free registers, one bit each.
-    free: u16,
+    free: u32,
     /// The registers that the current instruction reads.
-    locked: u16,
+    locked: u32,
     slots: usize,
     free_slots: Vec<u32>,
     /// Slots that are free after the current instruction.
     dead_slots: Vec<u32>,
     /// The registers of constants, one bit each.
-    pins: u16,
+    pins: u32,
 }
 
-fn lowest(set: u16) -> u8 {
+fn lowest(set: u32) -> u8 {
     set.trailing_zeros() as u8
 }
 
@@ -122,6 +129,7 @@ impl<'a> RegisterAllocator<'a> {
                 }
             }
         }
+        let registers = code.width().registers();
         RegisterAllocator {
             code,
             block,
@@ -130,8 +138,8 @@ impl<'a> RegisterAllocator<'a> {
             next,
             after,
             pinned: vec![None; block.constants.len()],
-            holders: [None; REGISTERS],
-            free: u16::MAX,
+            holders: [None; MAX_REGISTERS],
+            free: u32::MAX >> (MAX_REGISTERS - registers),
             locked: 0,
             slots: 0,
             free_slots: Vec::new(),
@@ -169,15 +177,19 @@ impl<'a> RegisterAllocator<'a> {
         let mut order: Vec<usize> = (0..uses.len()).collect();
         order.sort_by_key(|&constant| std::cmp::Reverse(uses[constant]));
         // Two more than live values: one for a constant that an instruction needs in a register, one for a copy.
-        let left = REGISTERS.saturating_sub(self.pressure() + 2);
+        let left = self.code.width().registers().saturating_sub(self.pressure() + 2);
         for &constant in order.iter().take(left) {
             let register = lowest(self.free);
             self.free &= self.free - 1;
             self.pinned[constant] = Some(register);
             self.pins |= 1 << register;
-            let address = Operand::At(CONSTANTS, VECTOR * constant as i32);
-            self.code.vector(x86::LOAD, register, 0, address, None);
+            self.code.vector(x86::LOAD, register, 0, constant_address(constant), None);
         }
+    }
+
+    /// The address of a vector on the stack.
+    fn slot_address(&self, slot: u32) -> Operand {
+        Operand::At(x86::RSP, (self.code.width().bytes() * slot as usize) as i32)
     }
 
     fn register_of(&self, arg: Arg) -> Option<u8> {
@@ -191,12 +203,12 @@ impl<'a> RegisterAllocator<'a> {
     fn operand(&self, arg: Arg) -> Operand {
         match (self.register_of(arg), arg) {
             (Some(register), _) => Operand::Register(register),
-            (None, Arg::Constant(constant)) => Operand::At(CONSTANTS, VECTOR * constant as i32),
+            (None, Arg::Constant(constant)) => constant_address(constant as usize),
             (None, Arg::Value(value)) => {
                 let slot = self.locations[value as usize]
                     .slot
                     .expect("a live value is in a register or on the stack");
-                Operand::At(x86::RSP, VECTOR * slot as i32)
+                self.slot_address(slot)
             }
         }
     }
@@ -204,7 +216,7 @@ impl<'a> RegisterAllocator<'a> {
     /// A register to write to; if none is free, a value is spilled.
     fn take(&mut self) -> u8 {
         if self.free == 0 {
-            let victim = (0..REGISTERS as u8)
+            let victim = (0..self.code.width().registers() as u8)
                 .filter(|&register| self.locked >> register & 1 == 0)
                 .filter_map(|register| self.holders[register as usize].map(|value| (register, value)))
                 .max_by_key(|&(_, value)| self.next[value as usize]);
@@ -224,7 +236,7 @@ impl<'a> RegisterAllocator<'a> {
                 self.slots as u32 - 1
             });
             self.locations[value as usize].slot = Some(slot);
-            let address = Operand::At(x86::RSP, VECTOR * slot as i32);
+            let address = self.slot_address(slot);
             self.code.vector(x86::STORE, register, 0, address, None);
         }
         self.locations[value as usize].register = None;
@@ -263,7 +275,7 @@ impl<'a> RegisterAllocator<'a> {
             }
         }
         // Locked without a value: that of a dead value, or of a constant that is not pinned.
-        for register in (0..REGISTERS).filter(|&register| self.holders[register].is_none()) {
+        for register in (0..MAX_REGISTERS).filter(|&register| self.holders[register].is_none()) {
             self.free |= self.locked & !self.pins & 1 << register;
         }
     }
@@ -356,7 +368,7 @@ impl<'a> RegisterAllocator<'a> {
                 self.lock(b);
                 self.release(i, used);
                 let to = self.take();
-                self.code.vector(op, to, a, b, Some(mask << 4));
+                self.code.blend(op, to, a, b, mask);
                 self.define(i, to);
             }
             Form::Fused => self.fused(i, op, args),

@@ -4,6 +4,7 @@ mod codes;
 mod encoding;
 mod programs;
 
+use super::encode::Width;
 use super::{MachineCode, compile};
 use crate::program::{TileConstant, TileOperand, TileProgram, TileStep};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -224,6 +225,13 @@ fn run(machine_code: &MachineCode, program: &TileProgram, inputs: &[Array], n: u
     let mut arrays: Vec<&mut [u8]> = outputs.iter_mut().map(Array::get_mut).collect();
     machine_code.run(&inputs, &mut arrays, &vec![None; inputs.len()]);
     outputs
+}
+
+/// The code of a program with vectors of every width that the machine and the program support.
+fn versions(program: &TileProgram) -> Vec<MachineCode> {
+    let Some(widest) = compile(program) else { return Vec::new() };
+    let narrow = MachineCode::with_width(program, Width::Avx2);
+    [widest].into_iter().chain(narrow).collect()
 }
 
 /// Compiles a program of one step that reads its inputs in order.

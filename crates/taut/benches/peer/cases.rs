@@ -35,7 +35,7 @@ impl Case {
 type Build = fn(&Inputs) -> Result<Case>;
 
 /// Peer, workload, and what makes the case. The peer `taut_rust` runs a step as people would: a traced function where the
-/// other engines trace, eager ops where the workload is about those. `taut_rust_jit` makes machine code of it.
+/// other engines trace, eager ops where the workload is about those.
 ///
 /// Of loops whose gradient is wanted, `taut_rust` keeps all that it needs, and `taut_rust_eager` does so op by op.
 /// `taut_rust_checkpoint` has a budget for it, `taut_rust_checkpoint_while` does not even know how many steps come. In the LSTM,
@@ -52,14 +52,10 @@ pub const CASES: &[(&str, &str, Build)] = &[
     ("taut_rust", "lstm_step", lstm_step::<true>),
     ("taut_rust_inside", "lstm_step", lstm_step::<false>),
     ("taut_rust_checkpoint", "lstm_step", lstm_step_checkpoint),
-    ("taut_rust", "chain", chain::<false>),
-    ("taut_rust_jit", "chain", chain::<true>),
-    ("taut_rust", "dense_forward", dense_forward::<false>),
-    ("taut_rust_jit", "dense_forward", dense_forward::<true>),
-    ("taut_rust", "train_step_small", train_step_small::<false>),
-    ("taut_rust_jit", "train_step_small", train_step_small::<true>),
-    ("taut_rust", "mlp_step", mlp_step::<false>),
-    ("taut_rust_jit", "mlp_step", mlp_step::<true>),
+    ("taut_rust", "chain", chain),
+    ("taut_rust", "dense_forward", dense_forward),
+    ("taut_rust", "train_step_small", train_step_small),
+    ("taut_rust", "mlp_step", mlp_step),
     ("taut_rust", "embedding_step", embedding_step),
     ("taut_rust", "convnet_step", convnet_step),
     ("taut_rust", "transformer_step", transformer_step),
@@ -78,8 +74,7 @@ pub const CASES: &[(&str, &str, Build)] = &[
     ("taut_rust_budget_50", "lstm_step", |inputs| lstm_within(inputs, Share::Half)),
     ("taut_rust_budget_30", "lstm_step", |inputs| lstm_within(inputs, Share::Third)),
     ("taut_rust_smallest", "lstm_step", |inputs| lstm_within(inputs, Share::Smallest)),
-    ("taut_rust", "retrace", retrace::<false>),
-    ("taut_rust_jit", "retrace", retrace::<true>),
+    ("taut_rust", "retrace", retrace),
 ];
 
 /// The arrays of a workload, one file each.
@@ -144,7 +139,7 @@ fn eager_add(inputs: &Inputs) -> Result<Case> {
 }
 
 fn power_loop(inputs: &Inputs) -> Result<Case> {
-    let step = traced(false, inputs.one("a")?, |a| power::power(&Loops::new(), a, 100));
+    let step = traced(inputs.one("a")?, |a| power::power(&Loops::new(), a, 100));
     Ok(Case::new(step, |out| summary(&out[0])))
 }
 
@@ -163,7 +158,7 @@ fn power_loop_grad_checkpoint(inputs: &Inputs) -> Result<Case> {
 }
 
 fn power_gradient(inputs: &Inputs, loops: Loops) -> Result<Case> {
-    let step = traced(false, inputs.one("a")?, move |a| {
+    let step = traced(inputs.one("a")?, move |a| {
         power::gradient(a, |a| power::power(&loops, a, POWERS as i64))
     });
     Ok(Case::new(step, |out| summary(&out[0])))
@@ -172,7 +167,7 @@ fn power_gradient(inputs: &Inputs, loops: Loops) -> Result<Case> {
 fn power_loop_grad_while(inputs: &Inputs) -> Result<Case> {
     let loops = Loops::new().grad_budget(POWER_BUDGET);
     let steps = Tensor::scalar(POWERS as i64)?;
-    let step = traced(false, (inputs.one("a")?, steps), move |(a, steps)| {
+    let step = traced((inputs.one("a")?, steps), move |(a, steps)| {
         power::gradient(a, |a| power::power_while(&loops, a, steps))
     });
     Ok(Case::new(step, |out| summary(&out[0])))
@@ -238,29 +233,28 @@ fn traced_within<A: Nest<Owned = A>>(
 
 /// Calls a traced function of one result with the same arguments, step by step.
 fn traced<A: Nest<Owned = A>>(
-    native: bool,
     arguments: A,
     body: impl Fn(&A) -> Result<Tensor> + Send + Sync + 'static,
 ) -> impl FnMut() -> Result<Vec<Tensor>> {
-    let function = function(body).jit_compile(native);
+    let function = function(body);
     move || Ok(vec![function.call(&arguments)?])
 }
 
-fn chain<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
-    let step = traced(NATIVE, inputs.one("x")?, |x| ((x * 2.0)? * x)? + 1.0);
+fn chain(inputs: &Inputs) -> Result<Case> {
+    let step = traced(inputs.one("x")?, |x| ((x * 2.0)? * x)? + 1.0);
     Ok(Case::new(step, |out| summary(&out[0])))
 }
 
-fn dense_forward<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+fn dense_forward(inputs: &Inputs) -> Result<Case> {
     let layers = inputs.variables("params")?;
-    let step = traced(NATIVE, inputs.one("x")?, move |x| taut::relu(dense::forward(&layers, x)?));
+    let step = traced(inputs.one("x")?, move |x| taut::relu(dense::forward(&layers, x)?));
     Ok(Case::new(step, |out| summary(&out[0])))
 }
 
-fn train_step_small<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+fn train_step_small(inputs: &Inputs) -> Result<Case> {
     let w = [Variable::new(inputs.one("w")?)?];
     let optimizer = adam(&w, 0.01)?;
-    let step = traced(NATIVE, (inputs.one("x")?, inputs.one("y")?), move |(x, y)| {
+    let step = traced((inputs.one("x")?, inputs.one("y")?), move |(x, y)| {
         let tape = GradientTape::new();
         let loss = classic::loss(x, &w[0], y)?;
         minimize(&optimizer, tape, &loss)?;
@@ -269,10 +263,10 @@ fn train_step_small<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
     Ok(Case::new(step, scalar))
 }
 
-fn mlp_step<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+fn mlp_step(inputs: &Inputs) -> Result<Case> {
     let layers = inputs.variables("params")?;
     let optimizer = adam(&layers, 1e-3)?;
-    let step = traced(NATIVE, (inputs.one("x")?, inputs.one("y")?), move |(x, labels)| {
+    let step = traced((inputs.one("x")?, inputs.one("y")?), move |(x, labels)| {
         let tape = GradientTape::new();
         let loss = dense::cross_entropy(labels, dense::forward(&layers, x)?)?;
         minimize(&optimizer, tape, &loss)?;
@@ -368,10 +362,9 @@ fn deep(inputs: &Inputs, segment: usize, share: Share) -> Result<Case> {
     Ok(Case::new(step, scalar))
 }
 
-fn retrace<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+fn retrace(inputs: &Inputs) -> Result<Case> {
     let (layers, batches) = (inputs.variables("params")?, inputs.list("xs")?);
     let forward = function(move |x: &Tensor| dense::forward(&layers, x))
-        .jit_compile(NATIVE)
         .on_retrace(OnRetrace::Allow);
     let step = move || batches.iter().map(|x| forward.call(x)).collect();
     Ok(Case::new(step, |out| {
@@ -382,7 +375,7 @@ fn retrace<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
 
 fn map_fn(inputs: &Inputs) -> Result<Case> {
     let one = |e: Tensor| taut::sum(taut::broadcast_to(e, [10_000])?, None, false);
-    let step = traced(false, inputs.one("e")?, move |e| taut::map_fn(one, e.clone()));
+    let step = traced(inputs.one("e")?, move |e| taut::map_fn(one, e.clone()));
     Ok(Case::new(step, |out| summary(&out[0])))
 }
 
