@@ -38,16 +38,26 @@ pub struct CompileOptions {
     /// Whether elementwise ops and reductions of their results are fused into one kernel, and matrix products compute
     /// the elementwise ops that follow them as an epilogue.
     pub fuse: bool,
-    /// Whether cheap values of the forward pass are computed again for the backward pass, where their operands are kept anyway.
-    /// Needs `fuse`.
-    pub recompute: bool,
+    /// How far the graph is rewritten before ops are fused, if they are.
+    pub rewrites: Rewrites,
     /// Whether fused kernels are machine code, where the machine supports it, rather than interpreted tile by tile.
     pub native: bool,
+}
+
+/// Rewrites that fusion profits from. Each level includes those before it, and none changes the bits of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rewrites {
+    /// Ops stay as they were traced.
+    None,
+    /// Composite ops, such as batch norm, become elementwise ops, which are fused with their neighbours.
+    Decompose,
+    /// Cheap values of the forward pass are also computed again for the backward pass, where their operands are kept anyway.
+    Recompute,
 }
 
 impl Default for CompileOptions {
     /// Runs all passes, and fuses with machine code.
     fn default() -> CompileOptions {
-        CompileOptions { fuse: true, recompute: true, native: true }
+        CompileOptions { fuse: true, rewrites: Rewrites::Recompute, native: true }
     }
 }

@@ -1,7 +1,7 @@
 //! Liveness of values: the last node that needs each.
 
 use taut_core::Graph;
-use taut_core::graph::{Origin, ValueId};
+use taut_core::graph::Origin;
 
 /// The last node that needs each value or a view of it; `usize::MAX` for inputs, constants and returned values.
 pub(crate) fn last_uses(graph: &Graph) -> Vec<usize> {

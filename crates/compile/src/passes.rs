@@ -1,7 +1,7 @@
 //! The list of passes, in the order they run.
 
 use crate::context::PassContext;
-use crate::{CompileOptions, dead_code, decompose, epilogue, fuse, recompute, simplify};
+use crate::{CompileOptions, Rewrites, dead_code, decompose, epilogue, fuse, recompute, simplify};
 use std::borrow::Cow;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const PASSES: &[Pass] = &[
     Pass {
         name: "decompose",
         run: |graph, _| decompose::decompose(graph),
-        is_enabled: |options| options.fuse,
+        is_enabled: |options| options.fuse && options.rewrites >= Rewrites::Decompose,
     },
     // Constant folding, algebraic rewrites, views as layouts, common-subexpression elimination: one walk, as each makes
     // work for the others.
@@ -26,7 +26,7 @@ const PASSES: &[Pass] = &[
     Pass {
         name: "recompute",
         run: |graph, _| Ok(recompute::recompute(graph)),
-        is_enabled: |options| options.fuse && options.recompute,
+        is_enabled: |options| options.fuse && options.rewrites >= Rewrites::Recompute,
     },
     Pass {
         name: "fuse",

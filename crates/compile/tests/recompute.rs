@@ -4,7 +4,7 @@ mod common;
 
 use common::{assert_agree, same_bits};
 use taut_autodiff::{DenseGradient, gradients};
-use taut_compile::{CompileOptions, compile};
+use taut_compile::{CompileOptions, Rewrites, compile};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::nn::{batch_norm, moments};
@@ -98,6 +98,27 @@ fn recomputed_values_have_the_same_bits() {
             // The last matrix's gradient depends on the forward pass and one product.
             let last = |results: &[Tensor]| values(&results[LAYERS - 1]);
             assert!(same_bits(&last(&got), &last(&want)), "{dtype}, {rows} rows");
+        }
+    }
+}
+
+/// A step has the same bits however far it is rewritten: a memory budget chooses among these forms.
+#[test]
+fn rewrites_do_not_change_bits() {
+    let _ledger = ledger_check();
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        for rows in [64, 0, 1] {
+            let inputs = inputs(dtype, rows);
+            for graph in [traced(&inputs, gelu_step), traced(&inputs, |x| step(x, normalized))] {
+                let run = |rewrites| {
+                    let options = CompileOptions { rewrites, ..CompileOptions::default() };
+                    compile(&graph, &options).unwrap().run(&inputs).unwrap()
+                };
+                let want = run(Rewrites::None);
+                for rewrites in [Rewrites::Decompose, Rewrites::Recompute] {
+                    assert_agree(&format!("{rewrites:?} of {dtype}, {rows} rows"), &run(rewrites), &want, true);
+                }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::spill::{SpillFile, with_spilled_values};
 use crate::MemoryBudget;
 use std::fmt;
 use std::path::Path;
+use taut_compile::Rewrites;
 use taut_control::split::SplitProof;
 use taut_core::{Error, ErrorKind, Graph, Result};
 use taut_exec::{Executable, ExecutableOptions};
@@ -106,10 +107,15 @@ impl MemoryFrontier {
             if number > 0 {
                 continue; // a variant of the first
             }
-            // The pass chooses what to compute again for the plan without a budget. The search may find better for a small one.
-            let unchanged = Executable::compile_graph(graph, without_recomputation(options))?;
-            if unchanged.nodes.len() != forms[0].1.nodes.len() {
-                forms.push((1, unchanged));
+            // The compiler's choice of what to compute again is for the plan without a budget, and its largest kernels are the
+            // floor of a small one.
+            for rewrites in [Rewrites::Decompose, Rewrites::None] {
+                let mut options = options;
+                options.compile.rewrites = rewrites;
+                let form = Executable::compile_graph(graph, options)?;
+                if forms.iter().all(|(_, other)| other.nodes.len() != form.nodes.len()) {
+                    forms.push((1, form));
+                }
             }
             match SplitProof::new(graph, &(0..arguments).collect::<Vec<_>>()) {
                 Ok(proof) => {
@@ -251,12 +257,6 @@ impl MemoryFrontier {
         }
         Ok(Error::new(ErrorKind::OutOfMemory, lines.join("\n  ")))
     }
-}
-
-/// The same options without the pass that computes cheap values again.
-fn without_recomputation(mut options: ExecutableOptions) -> ExecutableOptions {
-    options.compile.recompute = false;
-    options
 }
 
 /// The candidates whose loops and branches are also planned for less: all that do not split the batch, and of the others those with
