@@ -169,7 +169,8 @@ fn check(moves: &[Move], odd: bool, differentiate: bool, first: usize) {
     let graph = traced(moves, &inputs, differentiate);
     let want = graph.run(&inputs).unwrap();
     for (fuse, native) in [(false, false), (true, false), (true, true)] {
-        let compiled = compile(&graph, &CompileOptions { fuse, native, ..CompileOptions::default() }).unwrap();
+        let compiled =
+            compile(&graph, &CompileOptions { fuse, native, ..CompileOptions::default() }).unwrap();
         let got = compiled.run(&inputs).unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
         let exactly = exact(moves) && !differentiate;
         assert_agree(&format!("{graph}{compiled}"), &got, &want, exactly);

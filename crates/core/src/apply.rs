@@ -9,6 +9,7 @@ use crate::record;
 use crate::shape::{Shape, Strides};
 use crate::tensor::{Tensor, allocate, no_value};
 use smallvec::SmallVec;
+use taut_kernels::denormals::FlushDenormals;
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::{Buffer, Category, Location};
 
@@ -238,6 +239,7 @@ fn run(
         None => Arg::View(inputs[i].view_as(inputs[i].shape(), inputs[i].strides())),
         Some(strides) => Arg::View(inputs[i].view_as(shape, &strides[i])),
     };
+    let _mode = FlushDenormals::new();
     match inputs.len() {
         1 => op.run(&[arg(0)], outputs, scratch),
         2 => op.run(&[arg(0), arg(1)], outputs, scratch),

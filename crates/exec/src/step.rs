@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ops::Range;
 use taut_core::{Error, ErrorKind, Result, Spec, interrupt};
+use taut_kernels::denormals::FlushDenormals;
 use taut_kernels::{Arg, View, ViewMut, elementwise};
 use taut_memory::DisjointSlices;
 use taut_plan::{Access, Home, Program, ProgramStep, StepInput, Storage};
@@ -82,6 +83,7 @@ impl<'m> Memory<'_, 'm> {
             self.outputs.iter_mut().for_each(|output| output.fill(POISON));
         }
         let is_long = self.is_large();
+        let _mode = FlushDenormals::new();
         interrupt::poll_short_work()?;
         for (i, step) in program.steps.iter().enumerate() {
             if is_long {

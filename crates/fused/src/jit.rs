@@ -1,7 +1,7 @@
 //! Machine code for programs: one loop over memory, intermediate results in vector registers.
 //!
 //! [`compile`] turns a [`TileProgram`] into [`MachineCode`] if the processor has AVX2 and FMA and every step has code;
-//! otherwise the caller interprets the program. Elements have the same bits either way, except the payload of a NaN.
+//! otherwise the caller interprets the program. With AVX-512, programs whose types have one size get vectors of 512 bits. Elements have the same bits either way, except the payload of a NaN.
 //!
 //! `lower` emits vector code for the steps, with `lane` for the kernels' functions of floats; `registers` assigns registers
 //! and encodes the loop, `pages` makes it executable, `shared` makes the code of a program once. The code holds no addresses and computes whole blocks of elements

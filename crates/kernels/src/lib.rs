@@ -5,13 +5,14 @@
 //! writes out of bounds. Kernels allocate nothing that grows with the data: a `*_scratch` function returns the size of
 //! the scratch memory that the caller passes in.
 //!
-//! Modules: [`dtype`] and [`view`] describe data; [`simd`] selects the instruction set at run time; [`pool`] is the thread
-//! pool; the others are kernels.
+//! Modules: [`dtype`] and [`view`] describe data; [`simd`] selects the instruction set at run time; [`denormals`] is a mode of
+//! arithmetic; [`pool`] is the thread pool; the others are kernels.
 #![allow(unsafe_code)]
 
 pub mod attention;
 pub mod bits;
 pub mod conv;
+pub mod denormals;
 pub mod dtype;
 pub mod elementwise;
 pub mod index;

@@ -13,6 +13,7 @@
 //! threads). Workers are never joined: they end with the process. A forked child has no workers; it detects that and starts
 //! its own.
 
+use crate::denormals;
 use std::any::Any;
 use std::num::NonZero;
 use std::ops::Range;
@@ -135,6 +136,8 @@ struct Worker {
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),
     count: usize,
+    /// Whether denormal numbers are zeros, as on the thread that submitted the job.
+    flush_denormals: bool,
     panicked: AtomicBool,
     payload: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -153,7 +156,13 @@ fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
     };
     workers.ensure(threads - 1);
 
-    let job = Job { work, count, panicked: AtomicBool::new(false), payload: Mutex::new(None) };
+    let job = Job {
+        work,
+        count,
+        flush_denormals: denormals::are_flushed(),
+        panicked: AtomicBool::new(false),
+        payload: Mutex::new(None),
+    };
     JOB.store(ptr::from_ref(&job).cast::<Job<'static>>().cast_mut(), Ordering::Relaxed);
     UNFINISHED.0.store(count, Ordering::Relaxed);
     // From here to the end of the wait nothing may unwind: workers have references to `job`.
@@ -266,7 +275,9 @@ fn worker_loop(index: usize, asleep: &AtomicBool) {
             idle = 0;
             if let Some(unclaimed) = claim() {
                 // SAFETY: the claim succeeded, so the published job stays where it is until `finish`.
-                unsafe { &*JOB.load(Ordering::Relaxed) }.run_chunk(unclaimed);
+                let job = unsafe { &*JOB.load(Ordering::Relaxed) };
+                denormals::set(job.flush_denormals);
+                job.run_chunk(unclaimed);
                 finish();
             }
         } else if idle < SPINS {

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyReferenceError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
+use taut::kernels::KeepDenormals;
 use taut_core::{needs_source_location, with_source_location, without_source_location};
 
 /// Work on at least this many bytes releases the interpreter lock: it takes longer than releasing and reacquiring it.
@@ -40,8 +41,10 @@ pub fn call_back<R: Send>(py: Python<'_>, work: impl FnOnce() -> taut::Result<R>
     py.detach(|| with_source_location(None, at, work)).map_err(|error| exception(py, error))
 }
 
-/// Calls Python from inside the engine. Ops that the callback runs are attributed to its own lines.
+/// Calls Python from inside the engine. Ops that the callback runs are attributed to its own lines, and its arithmetic has
+/// denormal numbers, as everywhere in Python.
 pub fn into_python<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> taut::Result<R> {
+    let _mode = KeepDenormals::new();
     without_source_location(|| Python::attach(work)).map_err(crate::error::raised)
 }
 

@@ -267,7 +267,9 @@ impl<'a> Lowering<'a> {
                 self.block.get_mut().store(x86::STORE.short(), memory, half);
             }
             _ => {
-                for (memory, vector) in [memory, second].into_iter().zip(group.vectors).take(self.count(group.wide)) {
+                for (memory, vector) in
+                    [memory, second].into_iter().zip(group.vectors).take(self.count(group.wide))
+                {
                     self.block.get_mut().store(x86::STORE, memory, vector);
                 }
             }

@@ -158,9 +158,8 @@ fn power_loop_grad_checkpoint(inputs: &Inputs) -> Result<Case> {
 }
 
 fn power_gradient(inputs: &Inputs, loops: Loops) -> Result<Case> {
-    let step = traced(inputs.one("a")?, move |a| {
-        power::gradient(a, |a| power::power(&loops, a, POWERS as i64))
-    });
+    let step =
+        traced(inputs.one("a")?, move |a| power::gradient(a, |a| power::power(&loops, a, POWERS as i64)));
     Ok(Case::new(step, |out| summary(&out[0])))
 }
 
@@ -364,8 +363,7 @@ fn deep(inputs: &Inputs, segment: usize, share: Share) -> Result<Case> {
 
 fn retrace(inputs: &Inputs) -> Result<Case> {
     let (layers, batches) = (inputs.variables("params")?, inputs.list("xs")?);
-    let forward = function(move |x: &Tensor| dense::forward(&layers, x))
-        .on_retrace(OnRetrace::Allow);
+    let forward = function(move |x: &Tensor| dense::forward(&layers, x)).on_retrace(OnRetrace::Allow);
     let step = move || batches.iter().map(|x| forward.call(x)).collect();
     Ok(Case::new(step, |out| {
         let sums = out.iter().map(|part| Ok(part.to_vec::<f32>()?.into_iter().map(f64::from).sum::<f64>()));
