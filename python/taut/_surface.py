@@ -188,8 +188,11 @@ _TOP: Rows = {
     **objects("custom_gradient", "custom_gradient grad_pass_through recompute_grad"),
     **objects(
         "dtypes",
-        """as_dtype bfloat16 bool double float16 float32 float64 half int8 int16 int32 int64 uint8 uint16 uint32 uint64""",
+        """as_dtype bfloat16 bool double float16 float32 float64 half int8 int16 int32 int64 string uint8 uint16 uint32
+        uint64""",
     ),
+    **objects("ragged_tensor", "RaggedTensor RaggedTensorSpec"),
+    **objects("strings", "as_string"),
     **objects("function", "executing_eagerly function init_scope inside_function trace_specs"),
     **objects("module", "Module"),
     **objects("shape", "TensorShape"),

@@ -42,7 +42,7 @@ fn stage_with<'py>(
     wrap(slf.py(), inner, Some(function), std::slice::from_ref(slf))
 }
 
-fn source(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
+pub fn source(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
     wrap(py, dataset, None, &[])
 }
 
@@ -156,7 +156,7 @@ fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTupl
 }
 
 /// Makes a stage, whose elements are attributed to the caller's line.
-fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
+pub fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
     with_source_location(None, line::here(py), work)
 }
 
@@ -420,6 +420,12 @@ impl Dataset {
         }
         for (i, value) in values.into_iter().enumerate() {
             if let Some(value) = value {
+                if crate::strings::is_strings(&value) {
+                    let text = crate::strings::strings_of(&value)?;
+                    let text = text.item().map_err(|error| exception(slf.py(), error))?;
+                    padding = padding.string(i, text);
+                    continue;
+                }
                 let number = convert::number(&value)?
                     .map_or_else(|| convert::float(&value).map(taut::Scalar::Float), Ok)?;
                 padding = padding.value(i, number);

@@ -113,6 +113,10 @@ impl Function {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = arguments(args, kwargs)?;
+        if arguments.holds_strings() {
+            // The bytes of strings are not known from their shapes, so no plan could hold: the function runs op by op.
+            return self.1.get(py)?.call(args, kwargs);
+        }
         let result = call_back(py, || self.0.call(&arguments))?;
         result.object(py)
     }

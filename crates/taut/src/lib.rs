@@ -52,6 +52,7 @@ pub use taut_nn::{
 pub use taut_plan::assert_peak;
 
 pub use taut_profile as profile;
+pub use taut_strings as strings;
 
 /// What functions tell of their traces, and what arguments are made of.
 pub mod traces {
