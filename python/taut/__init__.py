@@ -29,8 +29,8 @@ newaxis = None
 _MODULES = frozenset(
     {
         *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "image", "keras"),
-        *("io", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged", "random", "strings", "summary"),
-        *("test", "train", "version"),
+        *("io", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged", "random", "sparse", "strings"),
+        *("summary", "test", "train", "version"),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.

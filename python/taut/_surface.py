@@ -192,6 +192,7 @@ _TOP: Rows = {
         uint64""",
     ),
     **objects("ragged_tensor", "RaggedTensor RaggedTensorSpec"),
+    **objects("sparse_tensor", "SparseTensor"),
     **objects("strings", "as_string"),
     **objects("function", "executing_eagerly function init_scope inside_function trace_specs"),
     **objects("module", "Module"),
@@ -269,6 +270,11 @@ _IMAGE: Rows = {
     ),
     **objects("_ops.image_quality", "image_gradients psnr sobel_edges ssim ssim_multiscale total_variation"),
     **objects("_ops.patches", "extract_patches"),
+    **objects(
+        "io",
+        """decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp encode_jpeg encode_png
+        extract_jpeg_shape is_jpeg""",
+    ),
 }
 
 _ARRAY_LINALG: Rows = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, _raw_ops as raw, dtypes
+from . import _namespace, _native, _raw_ops as raw, dtypes
 from .ragged_tensor import RaggedTensor, map_flat_values
 
 __all__ = ["boolean_mask", "constant", "map_flat_values", "range", "stack"]
@@ -115,7 +115,4 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
     return RaggedTensor.from_row_lengths(raw.gather(data.values, np.flatnonzero(keep)), lengths)
 
 
-def __getattr__(name: str) -> Any:
-    from ._missing import explain
-
-    raise AttributeError(explain(__name__, name))
+__getattr__, __dir__ = _namespace.plain(__name__)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from . import _namespace
 from .sparse_tensor import SparseTensor, from_dense, to_dense
 
 __all__ = ["SparseTensor", "from_dense", "to_dense"]
 
 
-def __getattr__(name: str) -> Any:
-    from ._missing import explain
-
-    raise AttributeError(explain(__name__, name))
+__getattr__, __dir__ = _namespace.plain(__name__)

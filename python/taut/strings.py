@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, _raw_ops as raw, dtypes
+from . import _namespace, _native, _raw_ops as raw, dtypes
 from ._common import as_ints, refuse
 from .errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from .ragged_tensor import RaggedTensor, map_flat_values
@@ -118,7 +118,8 @@ def reduce_join(
         joined = _native.string_join_rows(flat.values, flat.row_splits, _bytes(separator))
         return inputs.values.with_flat_values(joined) if inputs.ragged_rank > 1 else joined
     x = _native.string_tensor(inputs)
-    axes = list(range(x.ndim)) if axis is None else [one % x.ndim if x.ndim else one for one in as_ints(axis)]
+    # Of several axes, the strings along the first one come first.
+    axes = list(range(x.ndim)) if axis is None else [one % x.ndim if x.ndim else one for one in as_ints(axis)][::-1]
     if any(one >= x.ndim for one in axes):
         refuse("reduce_join", f"axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
     outer = [one for one in range(x.ndim) if one not in axes]
@@ -414,28 +415,29 @@ def format(
 
 def _summary(value: Any, most: int) -> str:
     tensor = _native.as_tensor(value)
+    write: Callable = lambda number: str(int(number))  # noqa: E731
     if tensor.dtype == dtypes.string:
-        return _rows(np.asarray(tensor), most, lambda text: f'"{text.decode(errors="replace")}"')
-    if tensor.dtype.is_floating:
-        return _rows(np.asarray(tensor), most, lambda number: f"{float(number):g}")
-    return _rows(np.asarray(tensor), most, lambda number: str(int(number)))
+        write = lambda text: f'"{text.decode(errors="replace")}"'  # noqa: E731
+    elif tensor.dtype.is_floating:
+        write = functools.partial(_shortest, tensor.dtype)
+    return _rows(tensor.tolist(), most, write, tensor.ndim)
 
 
-def _rows(array: np.ndarray, most: int, write: Callable, indent: str = " ") -> str:
-    if not array.ndim:
-        value = array[()]
-        return value.decode(errors="replace") if isinstance(value, bytes) and indent == " " else write(value)
-    count = len(array)
+def _shortest(dtype: Any, number: float) -> str:
+    """A number with 6 digits, or with all of them if these do not tell it from its neighbours."""
+    text = f"{number:g}"
+    same = dtype != dtypes.float64 and np.float32(text) == np.float32(number) or float(text) == number
+    return text if same else f"{number:.9g}" if dtype != dtypes.float64 else repr(number)
+
+
+def _rows(values: Any, most: int, write: Callable, depth: int, indent: str = " ") -> str:
+    if not depth:
+        return write(values)
+    count = len(values)
     shown = range(count) if most < 0 or count <= 2 * most else [*range(most), None, *range(count - most, count)]
-    gap = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + indent
-    return (
-        "["
-        + gap.join("..." if i is None else _rows(array[i], most, write, indent + " ") for i in shown)
-        + "]"
-    )
+    gap = " " if depth == 1 else "\n" * (depth - 1) + indent
+    parts = ["..." if i is None else _rows(values[i], most, write, depth - 1, indent + " ") for i in shown]
+    return "[" + gap.join(parts) + "]"
 
 
-def __getattr__(name: str) -> Any:
-    from ._missing import explain
-
-    raise AttributeError(explain(__name__, name))
+__getattr__, __dir__ = _namespace.plain(__name__)

@@ -154,8 +154,7 @@ fn split_space(value: &[u8], limit: Option<usize>, out: &mut StringBuilder) -> R
         let Some(start) = rest.iter().position(|&byte| !is_space(byte)) else { return Ok(()) };
         rest = &rest[start..];
         if limit == Some(found) {
-            let end = rest.iter().rposition(|&byte| !is_space(byte)).map_or(0, |last| last + 1);
-            return out.push(&rest[..end]);
+            return out.push(rest);
         }
         let end = rest.iter().position(|&byte| is_space(byte)).unwrap_or(rest.len());
         out.push(&rest[..end])?;

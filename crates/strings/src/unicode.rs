@@ -98,8 +98,7 @@ pub fn decode(
     let (mut points, mut offsets, mut splits) = (Vec::<i32>::new(), Vec::<i64>::new(), vec![0i64]);
     for value in x.values()?.iter() {
         chars(value, encoding, invalid, |point, at, _| {
-            let is_control = point < 0x20 && !matches!(point, 9 | 10 | 13) || (0x7f..0xa0).contains(&point);
-            points.push(control.filter(|_| is_control).unwrap_or(point) as i32);
+            points.push(control.filter(|_| point < 0x20).unwrap_or(point) as i32);
             offsets.push(at as i64);
             Ok(())
         })?;

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, _raw_ops as raw, dtypes
+from .. import _namespace, _native, _raw_ops as raw, dtypes
 from ..errors import DataLossError, InvalidArgumentError, NotFoundError
 from ..ragged_tensor import RaggedTensor
 from . import gfile as gfile
@@ -215,7 +215,4 @@ def decode_csv(
     )
 
 
-def __getattr__(name: str) -> Any:
-    from .._missing import explain
-
-    raise AttributeError(explain(__name__, name))
+__getattr__, __dir__ = _namespace.plain(__name__)

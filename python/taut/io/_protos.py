@@ -19,13 +19,11 @@ def tensor_proto(tensor: Any) -> bytes:
     # A dimension of size 0 is a message without fields, as the value 0 is not written.
     dims = b"".join(field(2, varint(1 << 3) + varint(dim) if dim else b"") for dim in tensor.shape)
     if tensor.dtype == dtypes.string:
-        values = _native.string_values(tensor)
-        content = b"".join(varint(len(value)) for value in values) + b"".join(values)
+        content = b"".join(field(8, value) for value in _native.string_values(tensor))
     else:
         array = np.ascontiguousarray(np.asarray(tensor))
-        content = array.astype(array.dtype.newbyteorder("<")).tobytes()
-    head = varint(1 << 3) + varint(tensor.dtype.as_datatype_enum) + field(2, dims)
-    return head + (field(4, content) if content else b"")
+        content = field(4, array.tobytes()) if array.size else b""
+    return varint(1 << 3) + varint(tensor.dtype.as_datatype_enum) + field(2, dims) + content
 
 
 def serialize_tensor(tensor: Any, name: str | None = None) -> _native.Tensor:
