@@ -239,6 +239,30 @@ impl StringRegex {
     }
 }
 
+/// An immutable hash table of distinct strings.
+#[pyclass(frozen, module = "taut")]
+pub struct StringTable(strings::StringTable);
+
+#[pymethods]
+impl StringTable {
+    #[new]
+    fn new(keys: &Bound<'_, PyAny>) -> PyResult<StringTable> {
+        let (py, keys) = (keys.py(), strings_of(keys)?);
+        call(py, keys.byte_len(), || strings::StringTable::new(keys)).map(StringTable)
+    }
+
+    /// The position of each string among the keys, or -1.
+    fn positions<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> Object<'py> {
+        let x = strings_of(x)?;
+        to_tensor(py, x.byte_len(), || self.0.positions(&x))
+    }
+
+    #[getter]
+    fn keys<'py>(&self, py: Python<'py>) -> Object<'py> {
+        wrap_strings(py, self.0.keys().clone())
+    }
+}
+
 #[pyfunction]
 pub fn string_to_number<'py>(
     py: Python<'py>,

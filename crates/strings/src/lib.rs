@@ -23,6 +23,7 @@ mod moves;
 mod numbers;
 #[cfg(feature = "regex")]
 mod regex;
+mod table;
 mod tensor;
 mod text;
 mod unicode;
@@ -35,6 +36,7 @@ pub use moves::{concat, pad_stack, stack, take};
 pub use numbers::{NumberFormat, as_string, to_number};
 #[cfg(feature = "regex")]
 pub use regex::{Regex, regex_full_match, regex_replace};
+pub use table::StringTable;
 pub use tensor::{StringLeaf, StringTensor, StringValues};
 pub use text::{Unit, bytes_split, join, join_rows, length, ngrams, split, substr};
 pub use unicode::{Encoding, OnInvalid, decode, encode, unicode_split};

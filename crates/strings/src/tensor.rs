@@ -13,7 +13,7 @@ use taut_memory::Location;
 /// ```
 /// use taut_strings::StringTensor;
 /// let names = StringTensor::from_values(["ada", "grace"], [2])?;
-/// assert_eq!(names.shape().as_slice(), [2]);
+/// assert_eq!(names.shape()[..], [2]);
 /// assert_eq!(names.row(1)?.to_vec()?, [b"grace".to_vec()]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
