@@ -153,7 +153,14 @@ class StaticHashTable:
     def __init__(
         self, initializer: Any, default_value: Any, name: str | None = None, experimental_is_anonymous: bool = False
     ) -> None:
-        self._keys, self._values = initializer.keys, initializer.values
+        if hasattr(initializer, "keys"):
+            self._keys, self._values = initializer.keys, initializer.values
+        else:
+            # An initializer that knows types alone makes an empty table.
+            self._keys, self._values = (
+                _native.own_tensor(np.empty(0, dtypes.as_dtype(dtype).as_numpy_dtype), dtype)
+                for dtype in (initializer.key_dtype, initializer.value_dtype)
+            )
         self._default = raw.reshape(_native.as_tensor(default_value, self._values.dtype), [1])
         self._pool = raw.concat([self._values, self._default], 0)
         self._lookup = _Lookup(self._keys)

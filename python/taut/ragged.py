@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
 
-from . import _namespace, _native, _raw_ops as raw, dtypes
+from . import _namespace, _native, _raw_ops as raw, dtypes, nest
 from .ragged_tensor import RaggedTensor, map_flat_values
 
 __all__ = ["boolean_mask", "constant", "map_flat_values", "range", "stack"]
@@ -113,6 +114,30 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
     splits = np.asarray(mask.row_splits)
     lengths = [int(keep[start:end].sum()) for start, end in zip(splits, splits[1:])]
     return RaggedTensor.from_row_lengths(raw.gather(data.values, np.flatnonzero(keep)), lengths)
+
+
+def has_strings(structure: Any) -> bool:
+    """Whether a structure has strings or ragged tensors, whose rows cannot be computed in a loop of the engine."""
+    return any(isinstance(leaf, (RaggedTensor, _native.StringTensor)) for leaf in nest.flatten(structure))
+
+
+def map_rows(function: Any, elems: Any) -> Any:
+    """Applies a function to each row, op by op. Results of different lengths are stacked to a ragged tensor."""
+    flat = nest.flatten(elems)
+    rows = [nest.pack_sequence_as(elems, [leaf[i] for leaf in flat]) for i in builtins.range(len(flat[0]))]
+    made = [function(row) for row in rows]
+    if not made:
+        raise ValueError("elems must have at least one row, got none")
+    columns = zip(*(nest.flatten(one) for one in made))
+    return nest.pack_sequence_as(made[0], [_stacked(list(column)) for column in columns])
+
+
+def _stacked(parts: list[Any]) -> Any:
+    tensors = [part if isinstance(part, RaggedTensor) else _native.as_tensor(part) for part in parts]
+    is_equal = len({tuple(tensor.shape) for tensor in tensors if not isinstance(tensor, RaggedTensor)}) == 1
+    if is_equal and not any(isinstance(tensor, RaggedTensor) for tensor in tensors):
+        return raw.stack(tensors, 0)
+    return stack(tensors)
 
 
 __getattr__, __dir__ = _namespace.plain(__name__)

@@ -10,6 +10,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -167,14 +168,23 @@ fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send
         into_python(|py| Tree::of(&body.get(py)?.call1(arguments(py, element)?)?, Leaves::Tensors))
     });
     let program = Arc::new(program.named("map").on_retrace(OnRetrace::Allow));
+    let called = Arc::new(AtomicBool::new(false));
     move |element: Tree| {
-        if element.holds_objects() {
-            // Elements that contain datasets cannot be traced.
-            return into_python(|py| {
-                Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors)
-            });
+        let call = || {
+            into_python(|py| Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors))
+        };
+        // Elements that contain datasets or strings cannot be traced.
+        if element.holds_objects() || called.load(Ordering::Relaxed) {
+            return call();
         }
-        with_source_location(None, at, || program.call(&element))
+        match with_source_location(None, at, || program.call(&element)) {
+            // A function whose shapes or strings depend on values is called for each element, as it is in eager code.
+            Err(error) if Python::attach(|py| crate::error::needs_values(py, &error)) => {
+                called.store(true, Ordering::Relaxed);
+                call()
+            }
+            outcome => outcome,
+        }
     }
 }
 

@@ -25,7 +25,7 @@ from {PACKAGE} import *
 from {PACKAGE}.variable import Variable as BackendVariable
 distribution_lib = None
 # Preprocessing layers import the backend "tensorflow" by name for tensors of tf.data, which are this package's.
-import {PACKAGE} as tensorflow
+import {PACKAGE}.tensorflow as tensorflow
 """,
     "keras.src.layers.layer": f"from {PACKAGE}.layer import Layer as BackendLayer",
     "keras.src.models.model": f"from {PACKAGE}.trainer import Trainer as Trainer",
@@ -149,8 +149,9 @@ class DynamicLoader(importlib.machinery.SourceFileLoader):
             return look_up(self, name)
 
         def set_backend_or_ours(self, backend):
-            if backend == NAME:
-                self._backend = backend
+            # Layers select "tensorflow" for elements of datasets, which are this package's tensors.
+            if backend in (NAME, "tensorflow"):
+                self._backend = NAME
             else:
                 set_backend(self, backend)
 
