@@ -129,7 +129,7 @@ impl Function {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Plan> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         call_back(py, || self.0.plan(&arguments)).map(Plan)
     }
 
@@ -141,7 +141,7 @@ impl Function {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Frontier> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         call_back(py, || self.0.frontier(&arguments)).map(Frontier)
     }
 
@@ -153,7 +153,7 @@ impl Function {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<(Plan, Plan)> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         call_back(py, || self.0.plan_gradient(&arguments))
             .map(|(forward, backward)| (Plan(forward), Plan(backward)))
     }
@@ -166,7 +166,7 @@ impl Function {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         call_back(py, || self.0.graph(&arguments)).map(|graph| graph.to_string())
     }
 
@@ -178,7 +178,7 @@ impl Function {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         let variables = call_back(py, || self.0.used_variables(&arguments))?;
         variables.into_iter().map(|variable| wrap_variable(py, variable)).collect()
     }
@@ -248,7 +248,7 @@ pub fn trace_only<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let arguments = arguments(args, kwargs)?;
+    let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
     let body = body.clone().unbind();
     let specs: Vec<taut_core::Spec> =
         tensors(&arguments).into_iter().map(|tensor| tensor.spec().clone()).collect();

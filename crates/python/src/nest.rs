@@ -384,6 +384,26 @@ impl Tree {
         }
     }
 
+    /// The structure with strings and composite tensors as plain values, which a trace does not replace.
+    pub fn with_static_strings(self, py: Python<'_>) -> PyResult<Tree> {
+        let all = |parts: Vec<Tree>| -> PyResult<Vec<Tree>> {
+            parts.into_iter().map(|part| part.with_static_strings(py)).collect()
+        };
+        Ok(match self {
+            Tree::Strings(_) | Tree::Composite(..) => {
+                Tree::Value(StaticValue::Object(self.object(py)?.unbind()))
+            }
+            Tree::List(parts) => Tree::List(all(parts)?),
+            Tree::Tuple(parts) => Tree::Tuple(all(parts)?),
+            Tree::NamedTuple(class, parts) => Tree::NamedTuple(class, all(parts)?),
+            Tree::Dict(parts) => {
+                let entry = |(key, part): (StaticValue, Tree)| Ok((key, part.with_static_strings(py)?));
+                Tree::Dict(parts.into_iter().map(entry).collect::<PyResult<_>>()?)
+            }
+            other => other,
+        })
+    }
+
     /// Whether it contains an object other than tensors of numbers, numbers and Python strings.
     pub fn holds_objects(&self) -> bool {
         match self {

@@ -40,6 +40,9 @@ MODULES = "keras.src.utils.module_utils"
 """The module that imports optional packages. Its `tensorflow`, with which preprocessing layers and utilities process text,
 files and datasets, becomes this package; the package `tensorflow` itself is neither needed nor replaced."""
 
+SAVING = ("keras.src.saving.serialization_lib", "keras.src.legacy.saving.json_utils")
+"""The modules that ask whether objects are TensorFlow's own, to write them as TensorFlow does: they keep its name."""
+
 TENSORBOARD = "keras.src.callbacks.tensorboard"
 """The module that imports `tensorflow.summary`, in place of which it gets `taut.summary`."""
 
@@ -81,6 +84,8 @@ class Finder(importlib.abc.MetaPathFinder):
             loader = DynamicLoader
         elif fullname == MODULES:
             loader = ModulesLoader
+        elif fullname in SAVING:
+            loader = SavingLoader
         elif fullname == TENSORBOARD:
             loader = TensorBoardLoader
         else:
@@ -114,6 +119,15 @@ class ModulesLoader(importlib.machinery.SourceFileLoader):
             raise changed(self.name, "there is no LazyModule named tensorflow")
         setattr(module, "tensorflow", module.LazyModule("taut"))
         setattr(module, "gfile", module.LazyModule("taut.io.gfile"))
+
+
+class SavingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of Keras's file formats, in which `tf` is the package `tensorflow`."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        optional = importlib.import_module(MODULES)
+        setattr(module, "tf", optional.LazyModule("tensorflow"))
 
 
 class TensorBoardLoader(importlib.machinery.SourceFileLoader):
