@@ -16,7 +16,8 @@ from . import _native
 # Errors, plans and profiles name the caller's lines, not the package's.
 _native.pass_over(_os.path.dirname(__file__) + _os.sep)
 
-from . import _namespace, _op as _op, dtypes as dtypes, errors as errors, memory as memory, nest as nest, string_tensor as _string_tensor  # noqa: E402, F401
+from . import _namespace, _op as _op, dtypes as dtypes, errors as errors, memory as memory, nest as nest  # noqa: E402
+from .string_tensor import StringTensor as _StringTensor  # noqa: E402, F401  The module adds its methods.
 
 # The top-level names come from the table in `_surface.py`. They are bound here, after the modules of the same name
 # (`function`, `shape`, `custom_gradient`) have been imported.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _native, _raw_ops as raw, nest, tensor_array
 from ._common import refuse_option
-from .ragged import has_strings, map_rows
 from .errors import InvalidArgumentError
+from .ragged import has_strings, map_rows
 from .shape import TensorShape
 from .spec import TensorSpec
 

@@ -68,7 +68,8 @@ _MEMBERS: dict[str, Any] = {
     "is_complex": property(lambda self: False, doc="Whether it is complex: never."),
     "is_quantized": property(lambda self: False, doc="Whether it is quantized: never."),
     "is_numeric": property(
-        lambda self: self.is_floating or self.is_integer, doc="Whether its values are numbers: not those of bool and string."
+        lambda self: self.is_floating or self.is_integer,
+        doc="Whether its values are numbers: not those of bool and string.",
     ),
     "is_compatible_with": _is_compatible_with,
 }

@@ -122,7 +122,7 @@ class _Message:
         return len(self.SerializeToString())
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -189,7 +189,7 @@ class FloatList(_List):
     """A list of floats of 32 bits."""
 
     def _checked(self, value: Any) -> float:
-        if isinstance(value, (str, bytes)) or not np.isscalar(value) and np.ndim(value):
+        if isinstance(value, (str, bytes)) or (not np.isscalar(value) and np.ndim(value)):
             raise TypeError(f"expected a number, got {value!r} of type {type(value).__name__}")
         return float(np.float32(value))
 
@@ -260,7 +260,8 @@ class Feature(_Message):
             if not isinstance(value, _KINDS[kind][1]):
                 raise TypeError(f"{kind} must be a tf.train.{_KINDS[kind][1].__name__}, got {type(value).__name__}")
         # The last one that is given is kept, as in a message whose fields exclude each other.
-        self._kind, self._list = found[-1] if found else (None, None)
+        self._kind: str | None = found[-1][0] if found else None
+        self._list: Any = found[-1][1] if found else None
 
     def _get(self, kind: str) -> Any:
         if self._kind == kind:

@@ -282,7 +282,7 @@ class MutableHashTable:
         for key in self._flat(_native.as_tensor(keys, self.key_dtype)):
             self._entries.pop(key, None)
 
-    def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The value of each key."""
 
         def find(tensor: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,8 @@ def range(
     parts = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in (starts, limits, deltas)))
     rows = [np.arange(first, last, step) for first, last, step in zip(*parts)]
     values = np.concatenate(rows) if rows else np.zeros(0)
-    return RaggedTensor.from_row_lengths(_native.own_tensor(values, kind), [len(row) for row in rows])
+    made = RaggedTensor.from_row_lengths(_native.own_tensor(values, kind), [len(row) for row in rows])
+    return made.with_row_splits_dtype(row_splits_dtype)
 
 
 def stack(values: Any, axis: int = 0, name: str | None = None) -> RaggedTensor:
@@ -112,7 +114,7 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
         mask = RaggedTensor.from_tensor(mask)
     keep = np.asarray(mask.flat_values)
     splits = np.asarray(mask.row_splits)
-    lengths = [int(keep[start:end].sum()) for start, end in zip(splits, splits[1:])]
+    lengths = [int(keep[start:end].sum()) for start, end in itertools.pairwise(splits)]
     return RaggedTensor.from_row_lengths(raw.gather(data.values, np.flatnonzero(keep)), lengths)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ class RaggedTensor:
 
     __array_priority__ = 100
 
-    def __init__(self, values: Any, row_splits: Any, internal: bool = False) -> None:
+    def __init__(self, values: Any, row_splits: Any) -> None:
         self._values = values
         self._row_splits = row_splits
 
@@ -133,14 +134,15 @@ class RaggedTensor:
             raise ValueError(f"tensor must have rank >= 2, got shape {tensor.shape}")
         rows, width = tensor.shape[:2]
         if padding is not None:
-            same = np.asarray(tensor == padding)
-            same = same.all(tuple(range(2, same.ndim)))
+            equal = np.asarray(tensor == padding)
+            same: Any = equal.all(tuple(range(2, equal.ndim)))
             sizes = np.array([width - int(np.argmin(row[::-1])) if not row.all() else 0 for row in same], np.int64)
         else:
             sizes = np.full(rows, width, np.int64) if lengths is None else np.asarray(lengths, np.int64)
         keep = np.arange(width)[None, :] < sizes[:, None]
         flat = raw.reshape(tensor, [rows * width, *tensor.shape[2:]])
-        return cls.from_row_lengths(raw.gather(flat, np.flatnonzero(keep)), sizes)
+        made = cls.from_row_lengths(raw.gather(flat, np.flatnonzero(keep)), sizes)
+        return made.with_row_splits_dtype(row_splits_dtype)
 
     # Parts.
 
@@ -254,7 +256,9 @@ class RaggedTensor:
             return self._values
         if outer_axis == 0:
             values = self._values
-            return values.merge_dims(0, inner_axis - 1) if isinstance(values, RaggedTensor) else raw.reshape(values, [-1])
+            return (
+                values.merge_dims(0, inner_axis - 1) if isinstance(values, RaggedTensor) else raw.reshape(values, [-1])
+            )
         values = self._values
         if outer_axis == 1 and isinstance(values, RaggedTensor):
             inner = values.merge_dims(0, inner_axis - 1)
@@ -264,7 +268,7 @@ class RaggedTensor:
             return RaggedTensor.from_row_splits(inner, splits)
         if isinstance(values, RaggedTensor):
             return self.with_values(values.merge_dims(outer_axis - 1, inner_axis - 1))
-        flat = raw.reshape(values, [values.shape[0], *(values.shape[1:outer_axis - 1]), -1])
+        flat = raw.reshape(values, [values.shape[0], *(values.shape[1 : outer_axis - 1]), -1])
         return self.with_values(flat)
 
     # Conversion.
@@ -273,7 +277,7 @@ class RaggedTensor:
         """The rows as nested lists."""
         values = self._values.to_list() if isinstance(self._values, RaggedTensor) else self._values.tolist()
         splits = self._splits.tolist()
-        return [values[start:end] for start, end in zip(splits, splits[1:])]
+        return [values[start:end] for start, end in itertools.pairwise(splits)]
 
     def numpy(self) -> np.ndarray:
         """The rows as an array: of arrays, if they have different lengths."""
@@ -314,8 +318,15 @@ class RaggedTensor:
         return raw.gather(pool, np.where(inside, starts[:, None] + columns, values.shape[0]))
 
     def to_sparse(self, name: str | None = None) -> Any:
-        """Sparse tensors do not exist here."""
-        raise NotImplementedError("tf.SparseTensor of TensorFlow is missing here: to_tensor makes a dense tensor")
+        """A sparse tensor of the values; of one ragged dimension."""
+        from .sparse_tensor import SparseTensor
+
+        if self.ragged_rank != 1 or self._values.ndim != 1:
+            raise ValueError(f"expected one ragged dimension of scalars, got shape {self.shape}")
+        splits = self._splits
+        rows = np.asarray(self.value_rowids())
+        indices = np.stack([rows, np.arange(len(rows)) - splits[:-1][rows]], 1)
+        return SparseTensor(indices, self._values, np.asarray(self.bounding_shape()).tolist())
 
     # Indexing.
 
@@ -327,7 +338,7 @@ class RaggedTensor:
 
     def __getitem__(self, key: Any) -> Any:
         key = key if isinstance(key, tuple) else (key,)
-        if not key or key[0] is Ellipsis and len(key) == 1:
+        if not key or (key[0] is Ellipsis and len(key) == 1):
             return self
         first, rest = key[0], key[1:]
         if isinstance(first, slice):
@@ -364,9 +375,8 @@ class RaggedTensor:
             made = RaggedTensor.from_row_lengths(inner, [len(piece) for piece in pieces])
             if len(rest) == 1:
                 return made
-            deeper = made._values._inner(rest[1:]) if isinstance(made._values, RaggedTensor) else made._values[
-                (slice(None), *rest[1:])
-            ]
+            key = (slice(None), *rest[1:])
+            deeper = made._values._inner(rest[1:]) if isinstance(made._values, RaggedTensor) else made._values[key]
             return made.with_values(deeper)
         raise ValueError("a ragged dimension must be indexed with a slice: rows may be shorter than an index")
 
@@ -392,7 +402,8 @@ class RaggedTensor:
         return id(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.numpy()
+        made = self.numpy()
+        return made if dtype is None else made.astype(dtype)
 
 
 def _text(rows: list) -> str:
@@ -470,7 +481,11 @@ class RaggedTensorSpec:
     """The element type and shape of ragged tensors."""
 
     def __init__(
-        self, shape: Any = None, dtype: Any = dtypes.float32, ragged_rank: int | None = None, row_splits_dtype: Any = None
+        self,
+        shape: Any = None,
+        dtype: Any = dtypes.float32,
+        ragged_rank: int | None = None,
+        row_splits_dtype: Any = None,
     ) -> None:
         self.shape = TensorShape(shape)
         self.dtype = dtypes.as_dtype(dtype)
@@ -493,6 +508,4 @@ class RaggedTensorSpec:
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        return (
-            f"RaggedTensorSpec({self.shape}, {self.dtype!r}, {self.ragged_rank}, {self.row_splits_dtype!r})"
-        )
+        return f"RaggedTensorSpec({self.shape}, {self.dtype!r}, {self.ragged_rank}, {self.row_splits_dtype!r})"

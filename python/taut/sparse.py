@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from . import _namespace, _native, dtypes
@@ -14,7 +16,9 @@ _FIRST_KEY = 0xDECAFCAFFE
 _FACTOR = np.uint64(0xC6A4A7935BD1E995)
 
 
-def cross_hashed(inputs: Any, num_buckets: int = 0, hash_key: int | None = None, name: str | None = None) -> SparseTensor:
+def cross_hashed(
+    inputs: Any, num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
+) -> SparseTensor:
     """The crosses of the features of each row, as buckets of a hash: TensorFlow's, of FarmHash fingerprints."""
     columns = [_feature_hashes(one) for one in inputs]
     rows = len(columns[0])

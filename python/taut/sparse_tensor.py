@@ -56,7 +56,9 @@ def to_dense(
     indices = np.asarray(sp_input.indices)
     flat = np.ravel_multi_index(tuple(indices.T), shape) if len(indices) else np.zeros(0, np.int64)
     if validate_indices and (np.diff(flat) <= 0).any():
-        raise InvalidArgumentError("indices must be unique and in ascending order: pass validate_indices=False otherwise")
+        raise InvalidArgumentError(
+            "indices must be unique and in ascending order: pass validate_indices=False otherwise"
+        )
     count = len(flat)
     positions = np.full(int(np.prod(shape, dtype=np.int64)), count, np.int64)
     positions[flat] = np.arange(count)

@@ -29,7 +29,7 @@ def _array(self: StringTensor, dtype: Any = None, copy: bool | None = None) -> n
     array = np.empty(len(values), object)
     array[:] = values
     array = array.reshape(tuple(self.shape))
-    return array if dtype is None or dtype == object else array.astype(dtype)
+    return array if dtype is None or np.dtype(dtype) == np.dtype(object) else array.astype(dtype)
 
 
 def _getitem(self: StringTensor, key: Any) -> StringTensor:
@@ -85,7 +85,7 @@ def _joined(a: Any, b: Any) -> StringTensor:
 
 
 def _refused(what: str) -> Callable:
-    def refuse(self: StringTensor, *_: Any) -> Any:
+    def refuse(self: StringTensor, **_: Any) -> Any:
         raise TypeError(f"a tensor of strings has no {what}")
 
     return refuse
@@ -122,7 +122,7 @@ _MEMBERS: dict[str, Any] = {
     "__dlpack__": _refused("DLPack export"),
     "__reduce__": lambda self: (_restored, (_array(self),)),
     "item": _item,
-    "data_ptr": _refused("address"),
+    "data_ptr": lambda self: _refused("address")(self),
     "strides": property(_refused("strides")),
     "dtype": property(lambda self: dtypes.string, doc="The element type: tf.string."),
     "nbytes": property(_native.string_bytes, doc="Bytes of the strings and of their ends."),
@@ -134,11 +134,9 @@ for _name, _member in _MEMBERS.items():
 
 #: The ops that move elements, and which of their arguments are moved.
 _MOVES: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(
-        """broadcast_to concat stack identity stop_gradient pad reverse roll strided_slice split unstack tile repeat
-        transpose moveaxis swapaxes gather gather_nd take_along_axis boolean_mask meshgrid""".split(),
-        (0,),
-    ),
+    **dict.fromkeys(("broadcast_to", "concat", "stack", "identity", "stop_gradient", "pad", "reverse", "roll"), (0,)),
+    **dict.fromkeys(("strided_slice", "split", "unstack", "tile", "repeat", "transpose", "moveaxis", "swapaxes"), (0,)),
+    **dict.fromkeys(("gather", "gather_nd", "take_along_axis", "boolean_mask", "meshgrid"), (0,)),
     "where": (1, 2),
     "scatter_nd": (1,),
     "tensor_scatter_update": (0, 2),
@@ -180,7 +178,7 @@ def _compare(op: _native.Op, values: list[Any], error: Exception) -> Any:
         operands = [_native.string_tensor(value) for value in values]
     except TypeError:
         raise error from None
-    return _native.string_compare(*operands, op.op)
+    return _native.string_compare(operands[0], operands[1], op.op)
 
 
 def _move(op: _native.Op, names: list[str], given: dict[str, Any], moved: tuple[int, ...]) -> Any:

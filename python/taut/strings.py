@@ -31,7 +31,6 @@ __all__ = [
     "split",
     "strip",
     "substr",
-    "to_hash_bucket",
     "to_hash_bucket_fast",
     "to_hash_bucket_strong",
     "to_number",
@@ -233,9 +232,7 @@ def _regex(pattern: str, whole: bool) -> Any:
     return _native.StringRegex(pattern, whole)
 
 
-def regex_replace(
-    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
-) -> Any:
+def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Any:
     r"""Replaces the matches of a regular expression (RE2's syntax); `\1` in `rewrite` is the first group."""
     regex, text = _regex(_text(pattern, "pattern"), False), _bytes(rewrite)
     return _on_values(lambda x: regex.replace(x, text, replace_global), input)
@@ -296,13 +293,6 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | No
     if len(key) != 2:
         raise ValueError(f"key must have 2 integers, got {len(key)}")
     return _on_values(lambda x: _native.string_hash_buckets(x, int(num_buckets), key), input)
-
-
-def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any:
-    """TensorFlow's first hash, which differs between its builds, is missing."""
-    raise NotImplementedError(
-        "tf.strings.to_hash_bucket of TensorFlow is missing here\n  help: use tf.strings.to_hash_bucket_fast"
-    )
 
 
 def unicode_decode(
@@ -405,9 +395,7 @@ def format(
     """Formats tensors into a template. Of each dimension, the first and last `summarize` elements are written."""
     inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     if template.count(placeholder) != len(inputs):
-        raise ValueError(
-            f"{len(inputs)} placeholder(s) are needed in the template, got {template.count(placeholder)}"
-        )
+        raise ValueError(f"{len(inputs)} placeholder(s) are needed in the template, got {template.count(placeholder)}")
     parts = template.split(placeholder)
     texts = [_summary(value, summarize) for value in inputs]
     return _native.string_tensor(parts[0] + "".join(text + part for text, part in zip(texts, parts[1:])))
@@ -426,7 +414,7 @@ def _summary(value: Any, most: int) -> str:
 def _shortest(dtype: Any, number: float) -> str:
     """A number with 6 digits, or with all of them if these do not tell it from its neighbours."""
     text = f"{number:g}"
-    same = dtype != dtypes.float64 and np.float32(text) == np.float32(number) or float(text) == number
+    same = (dtype != dtypes.float64 and np.float32(text) == np.float32(number)) or float(text) == number
     return text if same else f"{number:.9g}" if dtype != dtypes.float64 else repr(number)
 
 

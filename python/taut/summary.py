@@ -79,8 +79,9 @@ class SummaryMetadata:
 class SummaryWriter:
     """Writes events to a file."""
 
-    def __init__(self, path: str, max_queue: int = 10) -> None:
+    def __init__(self, path: str, max_queue: int = 10, flush_millis: int = 120_000) -> None:
         self._path, self._file, self._queued, self._most = path, _native.RecordWriter(path, ""), 0, max_queue
+        self._seconds, self._flushed = flush_millis / 1000, time.monotonic()
         self._lock = threading.Lock()
         self._closed = False
         self._add(field(3, b"brain.Event:2"), None)
@@ -92,9 +93,9 @@ class SummaryWriter:
         with self._lock:
             self._file.write(event + contents)
             self._queued += 1
-            if self._queued >= self._most:
+            if self._queued >= self._most or time.monotonic() - self._flushed >= self._seconds:
                 self._file.flush()
-                self._queued = 0
+                self._queued, self._flushed = 0, time.monotonic()
 
     @contextlib.contextmanager
     def as_default(self, step: Any = None) -> Iterator[SummaryWriter]:
@@ -138,7 +139,7 @@ class _NoWriter(SummaryWriter):
     def __init__(self) -> None:
         self._closed = True
 
-    def _add(self, contents: bytes, step: int | None) -> None:
+    def _add(self, _contents: bytes, _step: int | None) -> None:
         pass
 
     def flush(self) -> None:
@@ -157,12 +158,17 @@ def create_file_writer(
     experimental_trackable: bool = False,
     experimental_mesh: Any = None,
 ) -> SummaryWriter:
-    """Creates an event file in a folder. Every `max_queue` events (10), and at the end of `as_default`, it is flushed."""
+    """Creates an event file in a folder. It is flushed every `max_queue` events (10), at the first event after
+    `flush_millis` (two minutes), and at the end of `as_default`.
+    """
     folder = os.fsdecode(logdir) if isinstance(logdir, (str, bytes, os.PathLike)) else logdir.item().decode()
     os.makedirs(folder, exist_ok=True)
     suffix = ".v2" if filename_suffix is None else filename_suffix
     parts = f"{int(time.time())}.{socket.gethostname()}.{os.getpid()}.{next(_files)}"
-    return SummaryWriter(os.path.join(folder, f"events.out.tfevents.{parts}{suffix}"), 10 if max_queue is None else max_queue)
+    path = os.path.join(folder, f"events.out.tfevents.{parts}{suffix}")
+    return SummaryWriter(
+        path, 10 if max_queue is None else max_queue, 120_000 if flush_millis is None else flush_millis
+    )
 
 
 def create_noop_writer() -> SummaryWriter:

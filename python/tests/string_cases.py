@@ -129,7 +129,9 @@ CASES = {
     "unicode_decode_scalar": lambda tf: tf.strings.unicode_decode("héllo", "UTF-8"),
     "unicode_decode_invalid": lambda tf: tf.strings.unicode_decode([b"a\xffb", b"\xc3", b"\xe2\x82"], "UTF-8"),
     "unicode_decode_ignore": lambda tf: tf.strings.unicode_decode([b"a\xffb", b"\xc3(x"], "UTF-8", errors="ignore"),
-    "unicode_decode_control": lambda tf: tf.strings.unicode_decode("a\x01b\x7f\t\n", "UTF-8", replace_control_characters=True),
+    "unicode_decode_control": lambda tf: tf.strings.unicode_decode(
+        "a\x01b\x7f\t\n", "UTF-8", replace_control_characters=True
+    ),
     "unicode_decode_utf16": lambda tf: tf.strings.unicode_decode(["hé😊".encode("utf-16-be")], "UTF-16-BE"),
     "unicode_decode_utf32": lambda tf: tf.strings.unicode_decode(["hé😊".encode("utf-32-be")], "UTF-32-BE"),
     "unicode_decode_offsets": lambda tf: list(tf.strings.unicode_decode_with_offsets(["héllo", "😊a"], "UTF-8")),
@@ -228,7 +230,9 @@ CASES = {
         },
     ),
     "parse_example_variable": lambda tf: sparse(
-        tf.io.parse_example([example(tf, a=[1, 2]), example(tf, b=[1]), example(tf, a=[3])], {"a": tf.io.VarLenFeature(tf.int64)})["a"]
+        tf.io.parse_example(
+            [example(tf, a=[1, 2]), example(tf, b=[1]), example(tf, a=[3])], {"a": tf.io.VarLenFeature(tf.int64)}
+        )["a"]
     ),
     "parse_example_ragged": lambda tf: tf.io.parse_example(
         [example(tf, a=[b"x", b"y"]), example(tf, b=[1])], {"a": tf.io.RaggedFeature(tf.string)}
@@ -237,9 +241,7 @@ CASES = {
         tf.io.parse_single_example(example(tf, a=[1.5, 2.5]), {"a": tf.io.VarLenFeature(tf.float32)})["a"]
     ),
     "sparse_to_dense": lambda tf: tf.sparse.to_dense(tf.SparseTensor([[0, 1], [1, 0]], ["a", "b"], [2, 3]), "-"),
-    "example_text": lambda tf: str(
-        tf.train.Example.FromString(example(tf, s=[b"a\x01\"'\n"]))
-    ),
+    "example_text": lambda tf: str(tf.train.Example.FromString(example(tf, s=[b"a\x01\"'\n"]))),
     # Datasets.
     "dataset_batch": lambda tf: list(tf.data.Dataset.from_tensor_slices((["a", "bb", "c"], [1, 2, 3])).batch(2)),
     "dataset_padded": lambda tf: list(
@@ -257,8 +259,6 @@ CASES = {
     ],
     "dataset_unbatch": lambda tf: list(tf.data.Dataset.from_tensors(tf.constant(MATRIX)).unbatch()),
     "dataset_generator": lambda tf: list(
-        tf.data.Dataset.from_generator(
-            lambda: iter(["a", "bc"]), output_signature=tf.TensorSpec([], tf.string)
-        )
+        tf.data.Dataset.from_generator(lambda: iter(["a", "bc"]), output_signature=tf.TensorSpec([], tf.string))
     ),
 }

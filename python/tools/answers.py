@@ -1,16 +1,18 @@
-"""Writes TensorFlow's results of the calls in `python/tests/string_cases.py`. Run it where TensorFlow is installed."""
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, and of Keras's preprocessing. Run it where
+TensorFlow is installed.
+"""
 
 from __future__ import annotations
 
 import json
 import pathlib
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
 
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
 
 
 def plain(value: Any) -> Any:
@@ -32,17 +34,29 @@ def _values(value: Any) -> Any:
         return [_values(part) for part in value]
     if isinstance(value, bytes):
         return value.decode("latin-1")
+    value = value.item() if isinstance(value, np.generic) else value
     return repr(value) if isinstance(value, float) else value
 
 
 def main() -> None:
     """Writes the answers beside the cases."""
+    sys.path[:0] = [str(TESTS), str(TESTS / "keras")]
+    import keras
+    import preprocessing_cases
     import string_cases
     import tensorflow as tf
 
     answers = {name: plain(case(tf)) for name, case in string_cases.CASES.items()}
-    text = json.dumps(answers, indent=0, ensure_ascii=True)
-    (TESTS / "string_answers.json").write_text(text + "\n")
+    _write(TESTS / "string_answers.json", answers)
+    answers = {}
+    for name, case in preprocessing_cases.CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            answers[name] = plain(case(keras, tf, folder))
+    _write(TESTS / "keras" / "preprocessing_answers.json", answers)
+
+
+def _write(path: pathlib.Path, answers: dict[str, Any]) -> None:
+    path.write_text(json.dumps(answers, indent=0) + "\n")
 
 
 if __name__ == "__main__":

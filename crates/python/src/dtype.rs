@@ -16,7 +16,8 @@ static STRING: PyOnceLock<Py<DType>> = PyOnceLock::new();
 
 /// The Python object of an element type. There is one per type.
 pub fn object(py: Python<'_>, dtype: Kind) -> PyResult<Py<DType>> {
-    let all = ALL.get_or_try_init(py, || Kind::ALL.iter().map(|&dtype| Py::new(py, DType(Some(dtype)))).collect());
+    let all =
+        ALL.get_or_try_init(py, || Kind::ALL.iter().map(|&dtype| Py::new(py, DType(Some(dtype)))).collect());
     all.map(|all: &Vec<Py<DType>>| all[dtype as usize].clone_ref(py))
 }
 
@@ -46,7 +47,10 @@ fn named(name: &str) -> Option<Kind> {
 /// Converts an object to an element type: from a DType, its name, a Python type or a NumPy type.
 pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
     if let Ok(dtype) = object.cast::<DType>() {
-        return dtype.get().0.ok_or_else(|| PyTypeError::new_err("expected a type of numbers, got tf.string"));
+        return dtype
+            .get()
+            .0
+            .ok_or_else(|| PyTypeError::new_err("expected a type of numbers, got tf.string"));
     }
     let py = object.py();
     let refuse = || {
@@ -89,7 +93,9 @@ pub fn is_string(object: &Bound<'_, PyAny>) -> bool {
     let kind = |object: &Bound<'_, PyAny>| -> PyResult<String> { object.getattr("kind")?.extract() };
     let is_numpy = object.is_instance_of::<PyType>() || object.hasattr("kind").unwrap_or(false);
     let found = || crate::numpy::dtype_like(object).and_then(|descr| kind(&descr));
-    is_numpy && !object.is(py.get_type::<PyFloat>()) && found().is_ok_and(|kind| matches!(&*kind, "S" | "U" | "T" | "O"))
+    is_numpy
+        && !object.is(py.get_type::<PyFloat>())
+        && found().is_ok_and(|kind| matches!(&*kind, "S" | "U" | "T" | "O"))
 }
 
 /// Bytes of one element of a type of strings, as TensorFlow reports them.

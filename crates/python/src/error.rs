@@ -36,7 +36,9 @@ pub fn raised(error: PyErr) -> Error {
 /// Whether a function cannot be traced, because it needs the value of a traced tensor.
 pub fn needs_values(py: Python<'_>, error: &Error) -> bool {
     match error.cause() {
-        Some(Raised(error)) => error.get_type(py).name().is_ok_and(|name| name == "OperatorNotAllowedInGraphError"),
+        Some(Raised(error)) => {
+            error.get_type(py).name().is_ok_and(|name| name == "OperatorNotAllowedInGraphError")
+        }
         None => error.kind() == ErrorKind::Graph,
     }
 }

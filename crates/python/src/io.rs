@@ -111,8 +111,10 @@ fn csv_columns(columns: Vec<ColumnArgument<'_>>) -> PyResult<Vec<CsvColumn>> {
             DType::I32 => CsvColumn::I32(int()?.map(|value| value as i32)),
             DType::I64 => CsvColumn::I64(int()?),
             other => {
-                let message =
-                    format!("a column must be float32, float64, int32, int64 or string, got {}", other.name());
+                let message = format!(
+                    "a column must be float32, float64, int32, int64 or string, got {}",
+                    other.name()
+                );
                 return Err(PyTypeError::new_err(message));
             }
         })
@@ -202,7 +204,9 @@ pub fn parse_examples<'py>(
         };
         let default = match default {
             None => None,
-            Some(default) if values == FeatureValues::Bytes => Some(AnyTensor::Strings(strings_of(&default)?)),
+            Some(default) if values == FeatureValues::Bytes => {
+                Some(AnyTensor::Strings(strings_of(&default)?))
+            }
             Some(default) => Some(AnyTensor::Numbers(convert::tensor(&default)?)),
         };
         Ok(FeatureSpec { key, values, shape: shape.map(Shape::from), default })

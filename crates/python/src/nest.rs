@@ -9,14 +9,15 @@ use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference,
+    PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType, PyWeakrefMethods,
+    PyWeakrefReference,
 };
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use taut::traces::{Leaf, Static};
 use taut::strings::StringTensor;
+use taut::traces::{Leaf, Static};
 use taut::{Tensor, Variable};
 use taut_autodiff::nest::Nest;
 

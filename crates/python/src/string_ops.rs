@@ -232,10 +232,10 @@ impl StringRegex {
         py: Python<'py>,
         x: &Bound<'py, PyAny>,
         rewrite: &[u8],
-        global: bool,
+        every: bool,
     ) -> Object<'py> {
         let x = strings_of(x)?;
-        to_strings(py, x.byte_len(), || strings::regex_replace(&x, &self.0, rewrite, global))
+        to_strings(py, x.byte_len(), || strings::regex_replace(&x, &self.0, rewrite, every))
     }
 }
 

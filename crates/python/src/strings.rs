@@ -20,8 +20,9 @@ pub struct StringTensor;
 
 /// A string tensor as a Python object.
 pub fn wrap_strings(py: Python<'_>, strings: strings::StringTensor) -> Object<'_> {
-    let made =
-        PyClassInitializer::from(Array(ArrayValue::Strings(strings))).add_subclass(Tensor).add_subclass(StringTensor);
+    let made = PyClassInitializer::from(Array(ArrayValue::Strings(strings)))
+        .add_subclass(Tensor)
+        .add_subclass(StringTensor);
     Ok(Bound::new(py, made)?.into_any())
 }
 
@@ -81,7 +82,8 @@ fn flatten(
     shape: &mut Vec<usize>,
     out: &mut StringBuilder,
 ) -> PyResult<()> {
-    let ragged = || PyValueError::new_err("expected nested lists of equal lengths: use tf.ragged.constant for others");
+    let ragged =
+        || PyValueError::new_err("expected nested lists of equal lengths: use tf.ragged.constant for others");
     let rows: Vec<Bound<'_, PyAny>> = object.try_iter()?.collect::<PyResult<_>>()?;
     match shape.get(depth) {
         None if out.count() == 0 => shape.push(rows.len()),
@@ -130,7 +132,10 @@ fn push(object: &Bound<'_, PyAny>, out: &mut StringBuilder) -> PyResult<()> {
         let value = strings.item().map_err(|error| crate::error::exception(object.py(), error))?;
         out.push(value)
     } else {
-        return Err(PyTypeError::new_err(format!("expected bytes or str, got {}", convert::described(object))));
+        return Err(PyTypeError::new_err(format!(
+            "expected bytes or str, got {}",
+            convert::described(object)
+        )));
     };
     made.map_err(|error| crate::error::exception(object.py(), error))
 }
@@ -162,7 +167,9 @@ pub fn is_strings(object: &Bound<'_, PyAny>) -> bool {
     // Columns of tables, such as those of pandas.
     object.hasattr("dtype").unwrap_or(false)
         && object.hasattr("__array__").unwrap_or(false)
-        && object.call_method0("__array__").is_ok_and(|array| array.cast::<PyUntypedArray>().is_ok() && is_strings(&array))
+        && object
+            .call_method0("__array__")
+            .is_ok_and(|array| array.cast::<PyUntypedArray>().is_ok() && is_strings(&array))
 }
 
 static DISPATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -233,4 +240,3 @@ fn made(
 ) -> Object<'_> {
     wrap_strings(py, call(py, bytes, work)?)
 }
-

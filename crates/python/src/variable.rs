@@ -34,7 +34,7 @@ pub fn variable(array: &Array) -> PyResult<&taut::Variable> {
         ArrayValue::Variable(variable) => Ok(variable),
         ArrayValue::Tensor(_) | ArrayValue::Strings(_) => {
             Err(PyTypeError::new_err("expected a variable, got a tensor"))
-        },
+        }
     }
 }
 

@@ -54,9 +54,8 @@ pub fn compare(a: &StringTensor, b: &StringTensor, comparison: Comparison) -> Re
 /// The shape that two shapes broadcast to.
 pub(crate) fn broadcast(a: &Shape, b: &Shape) -> Result<Shape> {
     let rank = a.rank().max(b.rank());
-    let dim = |shape: &Shape, axis: usize| {
-        (axis + shape.rank()).checked_sub(rank).map_or(1, |axis| shape[axis])
-    };
+    let dim =
+        |shape: &Shape, axis: usize| (axis + shape.rank()).checked_sub(rank).map_or(1, |axis| shape[axis]);
     let mut dims = Vec::with_capacity(rank);
     for axis in 0..rank {
         dims.push(match (dim(a, axis), dim(b, axis)) {

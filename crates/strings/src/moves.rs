@@ -58,7 +58,9 @@ pub fn concat(parts: &[&StringTensor]) -> Result<StringTensor> {
     for part in parts {
         if part.rank() != dims.len() || part.shape()[1..] != dims[1..] {
             let (a, b) = (first.shape(), part.shape());
-            return Err(Error::shape(format!("shapes must be equal but for the first axis, got {a} and {b}")));
+            return Err(Error::shape(format!(
+                "shapes must be equal but for the first axis, got {a} and {b}"
+            )));
         }
         dims[0] += part.shape()[0];
     }

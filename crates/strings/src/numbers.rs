@@ -9,14 +9,17 @@ use taut_core::{DType, Error, Result, Tensor};
 #[track_caller]
 pub fn to_number(x: &StringTensor, dtype: DType) -> Result<Tensor> {
     match dtype {
-        DType::F32 => parsed(x, dtype, |text| float(text).map(|value| value as f32), |text| text.parse::<f32>().ok()),
+        DType::F32 => {
+            parsed(x, dtype, |text| float(text).map(|value| value as f32), |text| text.parse::<f32>().ok())
+        }
         DType::F64 => parsed(x, dtype, float, |text| text.parse::<f64>().ok()),
         DType::I32 => parsed(x, dtype, |_| None, |text| text.parse::<i32>().ok()),
         DType::I64 => parsed(x, dtype, |_| None, |text| text.parse::<i64>().ok()),
         DType::U32 => parsed(x, dtype, |_| None, |text| text.parse::<u32>().ok()),
         DType::U64 => parsed(x, dtype, |_| None, |text| text.parse::<u64>().ok()),
         _ => {
-            let message = format!("out_type must be float32, float64, int32, int64, uint32 or uint64, got {dtype}");
+            let message =
+                format!("out_type must be float32, float64, int32, int64, uint32 or uint64, got {dtype}");
             Err(Error::dtype(message))
         }
     }
@@ -47,7 +50,9 @@ fn parsed<T: taut_core::Host>(
         let text = std::str::from_utf8(&value[start..end]).ok();
         let Some(number) = text.and_then(|text| parse(text).or_else(|| other(text))) else {
             let text = String::from_utf8_lossy(value);
-            return Err(Error::value(format!("expected a number of type {dtype}, got {text:?} at index {index}")));
+            return Err(Error::value(format!(
+                "expected a number of type {dtype}, got {text:?} at index {index}"
+            )));
         };
         numbers.push(number);
     }
@@ -76,7 +81,9 @@ pub fn as_string(x: &Tensor, format: NumberFormat) -> Result<StringTensor> {
     let mut push = |text: &str| out.push(filled(text, format).as_bytes());
     match x.dtype() {
         DType::Bool => {
-            x.to_vec::<bool>()?.into_iter().try_for_each(|value| push(if value { "true" } else { "false" }))?;
+            x.to_vec::<bool>()?
+                .into_iter()
+                .try_for_each(|value| push(if value { "true" } else { "false" }))?;
         }
         DType::U64 => x.to_vec::<u64>()?.into_iter().try_for_each(|value| push(&value.to_string()))?,
         dtype if dtype.is_integer() => {
@@ -134,11 +141,8 @@ fn written(value: f64, format: NumberFormat) -> String {
         Some((mantissa, exponent)) => (mantissa.to_owned(), format!("e{exponent}")),
         None => (text, String::new()),
     };
-    let short = if mantissa.contains('.') {
-        mantissa.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &mantissa
-    };
+    let short =
+        if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { &mantissa };
     format!("{short}{rest}")
 }
 

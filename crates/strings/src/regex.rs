@@ -187,7 +187,8 @@ fn rewrite_parts(rewrite: &[u8], groups: usize) -> Result<Vec<RewritePart>> {
             Some(digit @ b'0'..=b'9') => {
                 let group = usize::from(digit - b'0');
                 if group >= groups {
-                    let message = format!("rewrite must refer to groups in [0, {}], got \\{group}", groups - 1);
+                    let message =
+                        format!("rewrite must refer to groups in [0, {}], got \\{group}", groups - 1);
                     return Err(Error::value(message));
                 }
                 if !literal.is_empty() {

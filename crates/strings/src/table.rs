@@ -70,7 +70,12 @@ impl StringTable {
 
 /// The position of a key, or the free slot where it would be.
 #[inline]
-fn find(keys: &StringValues<'_>, slots: &[u32], mask: usize, key: &[u8]) -> std::result::Result<usize, usize> {
+fn find(
+    keys: &StringValues<'_>,
+    slots: &[u32],
+    mask: usize,
+    key: &[u8],
+) -> std::result::Result<usize, usize> {
     let mut slot = fingerprint64(key) as usize & mask;
     loop {
         match slots[slot] {

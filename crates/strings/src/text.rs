@@ -78,7 +78,8 @@ pub fn substr(x: &StringTensor, pos: &Tensor, len: &Tensor, unit: Unit) -> Resul
 /// Joins strings of several tensors elementwise. The tensors have equal shapes, or are scalars.
 #[track_caller]
 pub fn join(parts: &[&StringTensor], separator: &[u8]) -> Result<StringTensor> {
-    let shape = parts.iter().find(|part| part.rank() > 0).map_or_else(Shape::scalar, |part| part.shape().clone());
+    let shape =
+        parts.iter().find(|part| part.rank() > 0).map_or_else(Shape::scalar, |part| part.shape().clone());
     if let Some(other) = parts.iter().find(|part| part.rank() > 0 && *part.shape() != shape) {
         return Err(Error::shape(format!("all shapes must be equal, got {shape} and {}", other.shape())));
     }

@@ -77,7 +77,8 @@ fn chars<'a>(
             (None, OnInvalid::Replace(point)) => visit(point, at, bytes)?,
             (None, OnInvalid::Ignore) => {}
             (None, OnInvalid::Strict) => {
-                let message = format!("expected valid {encoding:?} text, got an invalid sequence at byte {at}");
+                let message =
+                    format!("expected valid {encoding:?} text, got an invalid sequence at byte {at}");
                 return Err(Error::value(message).help("errors='replace' or errors='ignore' accepts it"));
             }
         }

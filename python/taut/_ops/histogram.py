@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _raw_ops as raw, dtypes
 from .._common import cast_to, refuse, value_range
-from ..ragged_tensor import RaggedTensor
 from .._native import Tensor, as_tensor
+from ..ragged_tensor import RaggedTensor
 
 if TYPE_CHECKING:
     from .._typing import DTypeLike, TensorLike

@@ -104,7 +104,7 @@ class FixedLengthRecordDataset(Dataset):
         kind = compression_type or ""
         source = _native_source(
             filenames,
-            lambda paths: _native.fixed_length_records(paths, *sizes, kind, buffer_size),
+            lambda paths: _native.fixed_length_records(paths, sizes[0], sizes[1], sizes[2], kind, buffer_size),
             num_parallel_reads,
         )
         super().__init__(source, _strings)
@@ -256,7 +256,8 @@ def make_csv_dataset(
         select,
     )
     if ignore_errors:
-        rows = rows.ignore_errors()
+        source: Any = rows
+        rows = source.ignore_errors()
     if shuffle:
         rows = rows.shuffle(shuffle_buffer_size, shuffle_seed)
     rows = rows.repeat(num_epochs).batch(int(batch_size), drop_remainder=num_epochs is None)
@@ -289,7 +290,9 @@ def _inferred(
     return [_native.as_tensor(empty.get(kind, 0), kind or dtypes.string) for kind in kinds]
 
 
-def list_files(file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None) -> Dataset:
+def list_files(
+    file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+) -> Dataset:
     """The names of the files that match a pattern; shuffled anew in each iteration, unless `shuffle` is False."""
     from ..io import matching
 

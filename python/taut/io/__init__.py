@@ -106,7 +106,7 @@ def matching_files(pattern: Any, name: str | None = None) -> _native.Tensor:
 def matching(pattern: Any) -> set[str]:
     """The paths that match one of several patterns of `glob`."""
     patterns = _native.string_tensor([pattern] if isinstance(pattern, (str, bytes, os.PathLike)) else pattern)
-    found = set()
+    found: set[str] = set()
     for one in _native.string_values(patterns):
         found.update(path for path in glob.glob(os.fsdecode(one)))
     return found
@@ -180,7 +180,7 @@ def _decoded(value: bytes) -> bytes:
 
 def column_defaults(record_defaults: Any) -> list[tuple[Any, Any]]:
     """Type and default of each column; an empty default, or a type, makes a column required."""
-    columns = []
+    columns: list[tuple[Any, Any]] = []
     for default in record_defaults:
         if isinstance(default, (_native.DType, type)):
             columns.append((dtypes.as_dtype(default), None))

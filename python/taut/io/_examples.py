@@ -36,7 +36,9 @@ class RaggedFeature(NamedTuple):
     validate: bool = False
 
 
-def parse_example(serialized: Any, features: dict[str, Any], example_names: Any = None, name: str | None = None) -> dict:
+def parse_example(
+    serialized: Any, features: dict[str, Any], example_names: Any = None, name: str | None = None
+) -> dict:
     """Parses a vector of serialized `tf.train.Example` messages: one tensor per feature."""
     serialized = _native.string_tensor(serialized)
     if not serialized.ndim:
@@ -70,7 +72,7 @@ def _parse(serialized: Any, features: dict[str, Any]) -> Iterator[tuple[str, Any
             default = feature.default_value
         elif isinstance(feature, RaggedFeature):
             if feature.partitions:
-                raise NotImplementedError("partitions of tf.io.RaggedFeature are missing here")
+                raise ValueError(f"partitions must be empty, got {feature.partitions!r} for {key!r}")
         elif not isinstance(feature, VarLenFeature):
             raise TypeError(f"expected a FixedLenFeature, VarLenFeature or RaggedFeature for {key!r}, got {feature!r}")
         source = getattr(feature, "value_key", None) or key

@@ -61,6 +61,7 @@ def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> _na
 
 def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> _native.Tensor:
     """Decodes a WebP image that is not animated: uint8 [height, width, channels]."""
+    refuse_option("decode_webp", "dtype", dtypes.as_dtype(dtype), "pixels of WebP images have 8 bits", dtypes.uint8)
     return _decode(contents, channels)
 
 

@@ -71,7 +71,7 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> _na
     else:
         array = _listed(dtype, values)
     count = int(np.prod(shape, dtype=np.int64))
-    if len(array) == 1 and count != 1 or (0 < len(array) < count and not content):
+    if (len(array) == 1 and count != 1) or (0 < len(array) < count and not content):
         # Equal values at the end are stored once.
         array = np.concatenate([array, np.full(count - len(array), array[-1])])
     if not len(array) and count:

@@ -41,7 +41,8 @@ class GFile:
     def __init__(self, name: Any, mode: str = "r") -> None:
         self._name, self._mode = _path(name), mode
         try:
-            self._file = open(self._name, mode, **({} if "b" in mode else {"encoding": "utf-8", "newline": ""}))
+            text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+            self._file = open(self._name, mode, **text)  # noqa: SIM115
         except FileNotFoundError:
             raise NotFoundError(f"{self._name}: no such file") from None
 

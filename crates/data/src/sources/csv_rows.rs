@@ -122,7 +122,8 @@ fn push_row<'a>(
     len: usize,
     get: impl Fn(usize) -> &'a [u8],
 ) -> Result<()> {
-    let wanted = format.select.as_ref().map_or(columns.len(), |select| select.last().map_or(0, |last| last + 1));
+    let wanted =
+        format.select.as_ref().map_or(columns.len(), |select| select.last().map_or(0, |last| last + 1));
     let is_valid = if format.select.is_some() { len >= wanted } else { len == wanted };
     if !is_valid {
         let at_least = if format.select.is_some() { "at least " } else { "" };
@@ -162,7 +163,8 @@ pub fn csv_rows(
 ) -> Result<Dataset<Vec<AnyTensor>>> {
     let at = source_location(Location::caller());
     check(&columns, &format).map_err(|error| error.at(at))?;
-    let (files, columns, format): (_, Arc<[CsvColumn]>, _) = (files.clone(), columns.into(), Arc::new(format));
+    let (files, columns, format): (_, Arc<[CsvColumn]>, _) =
+        (files.clone(), columns.into(), Arc::new(format));
     Ok(Dataset::from_generator(move || CsvRows {
         files: files.clone(),
         next: 0,
@@ -218,7 +220,11 @@ impl CsvRows {
                     push_row(&self.columns, &self.format, &mut out, record.len(), |i| &record[i])
                         .map_err(|error| about(error, line))?;
                     let scalar = Shape::scalar();
-                    return out.into_iter().map(|values| values.finish(&scalar)).collect::<Result<_>>().map(Some);
+                    return out
+                        .into_iter()
+                        .map(|values| values.finish(&scalar))
+                        .collect::<Result<_>>()
+                        .map(Some);
                 }
             }
         }

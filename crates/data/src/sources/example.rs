@@ -65,11 +65,7 @@ pub fn parse_examples(serialized: &StringTensor, features: &[FeatureSpec]) -> Re
 }
 
 /// Finds the wanted features of an example; the last one of a name counts.
-fn scan<'a>(
-    example: &'a [u8],
-    index: &HashMap<&[u8], usize>,
-    found: &mut [Option<&'a [u8]>],
-) -> Result<()> {
+fn scan<'a>(example: &'a [u8], index: &HashMap<&[u8], usize>, found: &mut [Option<&'a [u8]>]) -> Result<()> {
     fields(example, |number, value| {
         let WireValue::Bytes(features) = value else { return Ok(()) };
         if number != 1 {
@@ -138,7 +134,10 @@ impl<'a> FeatureColumn<'a> {
             return Ok(());
         }
         if present && count > 0 {
-            return Err(Error::value(format!("expected {} values (shape {shape}), got {count}", shape.len())));
+            return Err(Error::value(format!(
+                "expected {} values (shape {shape}), got {count}",
+                shape.len()
+            )));
         }
         let missing = || {
             Error::value(format!("the feature of shape {shape} is required, but the example has none"))
@@ -149,7 +148,8 @@ impl<'a> FeatureColumn<'a> {
     }
 
     fn extend(&mut self, default: &AnyTensor, count: usize) -> Result<()> {
-        let wrong = |len: usize| Error::value(format!("the default must have 1 or {count} values, got {len}"));
+        let wrong =
+            |len: usize| Error::value(format!("the default must have 1 or {count} values, got {len}"));
         match (default, self.spec.values) {
             (AnyTensor::Strings(strings), FeatureValues::Bytes) => {
                 let values = strings.values()?;
@@ -285,9 +285,7 @@ fn fields<'a>(mut message: &'a [u8], mut visit: impl FnMut(u64, WireValue<'a>) -
                 message = rest;
                 WireValue::Bytes(part)
             }
-            5 => WireValue::Fixed32(u32::from_le_bytes(
-                take(4)?.try_into().map_err(|_| damaged())?,
-            )),
+            5 => WireValue::Fixed32(u32::from_le_bytes(take(4)?.try_into().map_err(|_| damaged())?)),
             _ => return Err(damaged()),
         };
         visit(tag >> 3, value)?;

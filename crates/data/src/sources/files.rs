@@ -62,8 +62,12 @@ impl FileSet {
         let file = File::open(path).map_err(|error| Error::from(error).about(path.display()))?;
         let reader: Box<dyn Read + Send> = match self.compression {
             Compression::None => Box::new(file),
-            Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(self.buffer_bytes, file))),
-            Compression::Zlib => Box::new(ZlibDecoder::new(BufReader::with_capacity(self.buffer_bytes, file))),
+            Compression::Gzip => {
+                Box::new(MultiGzDecoder::new(BufReader::with_capacity(self.buffer_bytes, file)))
+            }
+            Compression::Zlib => {
+                Box::new(ZlibDecoder::new(BufReader::with_capacity(self.buffer_bytes, file)))
+            }
         };
         Ok(BufReader::with_capacity(self.buffer_bytes, reader))
     }

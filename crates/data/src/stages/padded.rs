@@ -92,7 +92,8 @@ impl<T: DatasetElement> Collate<T> for BatchPadding {
                 Leaves::Numbers(rows) => {
                     let target = target(&rows.iter().map(|row| row.shape()).collect::<Vec<_>>())?;
                     if self.strings.contains_key(&index) {
-                        let message = format!("the padding value of a tensor of {} must be a number", rows[0].dtype());
+                        let message =
+                            format!("the padding value of a tensor of {} must be a number", rows[0].dtype());
                         return Err(Error::dtype(message).at(at));
                     }
                     AnyTensor::Numbers(self.pad(index, rows, &target, at)?)
@@ -105,7 +106,9 @@ impl<T: DatasetElement> Collate<T> for BatchPadding {
                     }
                     let value = self.strings.get(&index).map_or(&[][..], |value| value);
                     let rows: Vec<&StringTensor> = rows.iter().collect();
-                    AnyTensor::Strings(taut_strings::pad_stack(&rows, &target, value).map_err(|error| error.at(at))?)
+                    AnyTensor::Strings(
+                        taut_strings::pad_stack(&rows, &target, value).map_err(|error| error.at(at))?,
+                    )
                 }
             });
         }

@@ -8,14 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from taut.keras.backend import *  # noqa: F403
-from taut.keras.backend import (
-    core as core,
-    nn as nn,
-    numpy as numpy,
-    shape as _shape,
-)
+from taut.keras.backend import image as _image, shape as _shape
 from taut.ragged_tensor import RaggedTensor
 from taut.sparse_tensor import SparseTensor
+
+
+class image:  # noqa: N801
+    """Image functions: as in TensorFlow, a resized image has floats, unless pixels are copied."""
+
+    @staticmethod
+    def resize(images: Any, size: Any, interpolation: str = "bilinear", **options: Any) -> Any:
+        """Resizes images."""
+        images = images if interpolation == "nearest" else cast(images, "float32")  # noqa: F405
+        return _image.resize(images, size, interpolation=interpolation, **options)
 
 
 def shape(x: Any) -> tuple:

@@ -4,7 +4,9 @@ use super::format_error;
 use image::codecs::gif::GifDecoder;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
-use image::{AnimationDecoder, ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageReader};
+use image::{
+    AnimationDecoder, ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageReader,
+};
 use std::io::Cursor;
 use taut_core::{DType, Error, Result, Spec, Tensor, source_location};
 use taut_memory::{Buffer, Category, Location};
@@ -78,7 +80,7 @@ pub fn decode_image(bytes: &[u8], channels: usize, wide: bool) -> Result<Tensor>
         return Tensor::build(spec, Category::Dataset, at, |out| out.slice::<u16>().copy_from_slice(&pixels));
     }
     let pixels = match channels {
-        1 => grey(image),
+        1 => grey(image, image_format(bytes) == Some(ImageFormat::Png)),
         2 => image.into_luma_alpha8().into_raw(),
         3 => image.into_rgb8().into_raw(),
         _ => image.into_rgba8().into_raw(),
@@ -87,15 +89,15 @@ pub fn decode_image(bytes: &[u8], channels: usize, wide: bool) -> Result<Tensor>
     Tensor::build(spec, Category::Dataset, at, |out| out.bytes().copy_from_slice(&pixels))
 }
 
-/// Grey pixels, with the weights of JPEG's luminance.
-fn grey(image: DynamicImage) -> Vec<u8> {
+/// Grey pixels, with the weights of JPEG's luminance; rounded down for PNG, as libpng does.
+fn grey(image: DynamicImage, round_down: bool) -> Vec<u8> {
     if matches!(image.color(), ColorType::L8 | ColorType::L16 | ColorType::La8 | ColorType::La16) {
         return image.into_luma8().into_raw();
     }
     let pixels = image.into_rgb8();
-    let weighted = |[r, g, b]: [u8; 3]| {
-        (u32::from(r) * 19595 + u32::from(g) * 38470 + u32::from(b) * 7471 + (1 << 15)) >> 16
-    };
+    let half = if round_down { 0 } else { 1 << 15 };
+    let weighted =
+        |[r, g, b]: [u8; 3]| (u32::from(r) * 19595 + u32::from(g) * 38470 + u32::from(b) * 7471 + half) >> 16;
     pixels.pixels().map(|pixel| weighted(pixel.0) as u8).collect()
 }
 
@@ -148,7 +150,10 @@ fn pixels(image: &Tensor, channels: &[usize], wide: bool) -> Result<(Vec<u8>, u3
         return Err(Error::shape(format!("expected [height, width, channels], got {}", image.shape())));
     };
     if !channels.contains(&depth) {
-        return Err(Error::shape(format!("channels must be one of {channels:?}, got shape {}", image.shape())));
+        return Err(Error::shape(format!(
+            "channels must be one of {channels:?}, got shape {}",
+            image.shape()
+        )));
     }
     let bytes = match image.dtype() {
         DType::U8 => image.to_vec::<u8>()?,
