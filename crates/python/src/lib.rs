@@ -20,6 +20,7 @@ mod function;
 mod index;
 mod io;
 mod line;
+mod mapped;
 mod memory;
 mod nest;
 mod numpy;

@@ -98,6 +98,7 @@ mod book {
         ControlFlow: "../../../docs/src/control-flow.md";
         Layers: "../../../docs/src/layers.md";
         Data: "../../../docs/src/data.md";
+        TextAndFiles: "../../../docs/src/text-and-files.md";
         Optimizers: "../../../docs/src/optimizers.md";
         Training: "../../../docs/src/training.md";
         Profile: "../../../docs/src/profile.md";

@@ -76,10 +76,6 @@ class GFile:
         """Moves to a position."""
         self._file.seek(offset, whence)
 
-    def tell(self) -> int:
-        """The position."""
-        return self._file.tell()
-
     def seekable(self) -> bool:
         """Whether positions can be changed."""
         return self._file.seekable()
@@ -96,6 +92,10 @@ class GFile:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
+
+    def __getattr__(self, name: str) -> Any:
+        # The position, and whatever else files have.
+        return getattr(self.__dict__["_file"], name)
 
     def __iter__(self) -> Iterator:
         return iter(self._file)

@@ -134,7 +134,9 @@ CASES = {
     "time_series_stride": lambda k, tf, _: time_series(k, tf, sequence_stride=2, sampling_rate=2),
     "pad_sequences": lambda k, tf, _: k.utils.pad_sequences([[1], [2, 3]], maxlen=3).tolist(),
     "texts_of_a_folder": lambda k, tf, folder: texts(k, tf, folder),
-    "texts_of_a_folder_split": lambda k, tf, folder: texts(k, tf, folder, validation_split=0.34, subset="training", seed=3),
+    "texts_of_a_folder_split": lambda k, tf, folder: texts(
+        k, tf, folder, validation_split=0.34, subset="training", seed=3
+    ),
     "images_of_a_folder": lambda k, tf, folder: images(k, tf, folder),
     "images_of_a_folder_split": lambda k, tf, folder: images(
         k, tf, folder, label_mode="categorical", validation_split=0.34, subset="validation", seed=1

@@ -73,7 +73,7 @@ def epochs(x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any =
         rows = tf.data.Dataset.from_tensor_slices(parts)
         rows = rows.shuffle(len(rows)) if options.get("shuffle") else rows
         x, y, sample_weight = DatasetAdapter(rows.batch(options.get("batch_size") or 32), class_weight), None, None
-        class_weight = None
+        class_weight, options = None, {**options, "shuffle": False}
     return EpochIterator(x=x, y=y, sample_weight=sample_weight, class_weight=class_weight, **options)
 
 
