@@ -17,6 +17,7 @@ from . import _native
 _native.pass_over(_os.path.dirname(__file__) + _os.sep)
 
 from . import _namespace, _op as _op, dtypes as dtypes, errors as errors, memory as memory, nest as nest  # noqa: E402
+from .string_tensor import StringTensor as _StringTensor  # noqa: E402, F401  The module adds its methods.
 
 # The top-level names come from the table in `_surface.py`. They are bound here, after the modules of the same name
 # (`function`, `shape`, `custom_gradient`) have been imported.
@@ -29,7 +30,8 @@ newaxis = None
 _MODULES = frozenset(
     {
         *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "image", "keras"),
-        *("linalg", "math", "nn", "optimizers", "profiler", "random", "test", "train", "version"),
+        *("io", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged", "random", "sparse", "strings"),
+        *("summary", "test", "train", "version"),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.

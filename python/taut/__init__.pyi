@@ -65,8 +65,8 @@ from .custom_gradient import (
 )
 from .dtypes import (
     as_dtype as as_dtype, bfloat16 as bfloat16, bool as bool, double as double, float16 as float16, float32 as
-    float32, float64 as float64, half as half, int16 as int16, int32 as int32, int64 as int64, int8 as int8, uint16
-    as uint16, uint32 as uint32, uint64 as uint64, uint8 as uint8,
+    float32, float64 as float64, half as half, int16 as int16, int32 as int32, int64 as int64, int8 as int8, string
+    as string, uint16 as uint16, uint32 as uint32, uint64 as uint64, uint8 as uint8,
 )
 from .function import (
     executing_eagerly as executing_eagerly, function as function, init_scope as init_scope, inside_function as
@@ -74,8 +74,11 @@ from .function import (
 )
 from .indexed_slices import IndexedSlices as IndexedSlices
 from .module import Module as Module
+from .ragged_tensor import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
 from .shape import TensorShape as TensorShape
+from .sparse_tensor import SparseTensor as SparseTensor
 from .spec import TensorSpec as TensorSpec, type_spec_from_value as type_spec_from_value
+from .strings import as_string as as_string
 from .tape import (
     GradientTape as GradientTape, UnconnectedGradients as UnconnectedGradients, gradients as gradients,
     stop_gradient as stop_gradient,
@@ -102,28 +105,29 @@ newaxis: None
 __version__: str
 
 __all__ = [
-    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorShape",
-    "TensorSpec", "UnconnectedGradients", "Variable", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
-    "argsort", "as_dtype", "asin", "asinh", "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan",
-    "atan2", "atanh", "batch_to_space", "bfloat16", "bitcast", "bool", "boolean_mask", "broadcast_dynamic_shape",
-    "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm",
-    "clip_by_value", "concat", "cond", "constant", "constant_initializer", "control_dependencies",
-    "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "device", "divide", "double",
-    "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal", "executing_eagerly", "exp",
-    "expand_dims", "eye", "fill", "float16", "float32", "float64", "floor", "floordiv", "foldl", "foldr",
-    "from_dlpack", "function", "gather", "gather_nd", "get_static_value", "global_norm", "grad_pass_through",
-    "gradients", "greater", "greater_equal", "group", "half", "histogram_fixed_width", "histogram_fixed_width_bins",
-    "identity", "identity_n", "init_scope", "inside_function", "int16", "int32", "int64", "int8",
-    "is_symbolic_tensor", "is_tensor", "less", "less_equal", "linspace", "logical_and", "logical_not", "logical_or",
-    "map_fn", "matmul", "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "no_op", "norm",
-    "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "pad", "parallel_stack",
-    "pow", "print", "py_function", "random_normal_initializer", "random_uniform_initializer", "range", "rank",
-    "realdiv", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round",
-    "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n",
-    "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "space_to_batch_nd", "split",
-    "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "subtract", "switch_case",
-    "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "RaggedTensor", "RaggedTensorSpec",
+    "SparseTensor", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "abs",
+    "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "as_string", "asin", "asinh",
+    "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "batch_to_space",
+    "bfloat16", "bitcast", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape",
+    "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond",
+    "constant", "constant_initializer", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum",
+    "custom_gradient", "device", "divide", "double", "dynamic_partition", "dynamic_stitch", "einsum",
+    "ensure_shape", "equal", "executing_eagerly", "exp", "expand_dims", "eye", "fill", "float16", "float32",
+    "float64", "floor", "floordiv", "foldl", "foldr", "from_dlpack", "function", "gather", "gather_nd",
+    "get_static_value", "global_norm", "grad_pass_through", "gradients", "greater", "greater_equal", "group",
+    "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "init_scope",
+    "inside_function", "int16", "int32", "int64", "int8", "is_symbolic_tensor", "is_tensor", "less", "less_equal",
+    "linspace", "logical_and", "logical_not", "logical_or", "map_fn", "matmul", "maximum", "meshgrid", "minimum",
+    "multiply", "name_scope", "negative", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones",
+    "ones_initializer", "ones_like", "pad", "parallel_stack", "pow", "print", "py_function",
+    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad",
+    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round", "saturate_cast",
+    "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign",
+    "sin", "sinh", "size", "slice", "sort", "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square",
+    "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract", "switch_case", "take_along_axis",
+    "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
     "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile", "trace_specs", "transpose", "truediv",
     "truncatediv", "truncatemod", "type_spec_from_value", "uint16", "uint32", "uint64", "uint8", "unique",
     "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros",

@@ -18,6 +18,9 @@ _ONE_REPLICA = "there is one replica"
 _ORDER_KEPT = "the order of elements is always kept, which every setting allows"
 _PARALLELISM = "a performance hint: the elements are the same"
 _JACOBIAN = "a performance hint: the Jacobian has the same value"
+_SORTED = "a serialized message always has its features in the order of their names"
+_ROWS_CHECKED = "row splits are always checked"
+_NO_SHARING = "a table belongs to its object"
 _SORTED_IDS = "a performance hint: ids may come in any order"
 
 #: By function, the parameters and the reasons.
@@ -58,6 +61,24 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.data.Dataset.batch": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
     "taut.data.Dataset.interleave": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
     "taut.data.Dataset.map": {"deterministic": _ORDER_KEPT, "use_unbounded_threadpool": _PARALLELISM},
+    "taut.data._sources.make_csv_dataset": {"num_parallel_reads": _PARALLELISM, "sloppy": _ORDER_KEPT},
+    "taut.example_protos.BytesList.SerializeToString": {"deterministic": _SORTED},
+    "taut.example_protos.Example.SerializeToString": {"deterministic": _SORTED},
+    "taut.example_protos.Feature.SerializeToString": {"deterministic": _SORTED},
+    "taut.example_protos.Feature.WhichOneof": {"oneof_group": "a feature has one group of lists"},
+    "taut.example_protos.FeatureList.SerializeToString": {"deterministic": _SORTED},
+    "taut.example_protos.FloatList.SerializeToString": {"deterministic": _SORTED},
+    "taut.example_protos.Int64List.SerializeToString": {"deterministic": _SORTED},
+    "taut.example_protos.SequenceExample.SerializeToString": {"deterministic": _SORTED},
+    "taut.example_protos._Named.SerializeToString": {"deterministic": _SORTED},
+    "taut.io._examples.parse_example": {"example_names": "errors name examples by their index"},
+    "taut.io._examples.parse_single_example": {"example_names": "errors name examples by their index"},
+    "taut.io._images.decode_jpeg": {"dct_method": "a hint, of which decoders choose the exact method"},
+    "taut.io._images.encode_jpeg": {
+        "density_unit": "of the size on paper, which decoders ignore",
+        "x_density": "of the size on paper, which decoders ignore",
+        "y_density": "of the size on paper, which decoders ignore",
+    },
     "taut.keras.backend.ops.math.segment_max": {"sorted": _SORTED_IDS},
     "taut.keras.backend.ops.math.segment_min": {"sorted": _SORTED_IDS},
     "taut.keras.backend.ops.math.segment_prod": {"sorted": _SORTED_IDS},
@@ -69,6 +90,27 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.keras.backend.ops.numpy.sorting.isin": {"assume_unique": "a performance hint: the result is the same"},
     "taut.keras.backend.ops.numpy.sorting.unique": {"sorted": "the result is always sorted, which False allows"},
     "taut.keras.backend.recurrent.rnn": {"input_length": "the size of the time axis is always known"},
+    "taut.lookup.MutableHashTable.__init__": {
+        "checkpoint": "checkpoints store variables; `export` and `insert` store a table",
+        "experimental_is_anonymous": _NO_SHARING,
+    },
+    "taut.lookup.StaticHashTable.__init__": {"experimental_is_anonymous": _NO_SHARING},
+    "taut.lookup.StaticVocabularyTable.__init__": {"experimental_is_anonymous": _NO_SHARING},
+    "taut.ragged_tensor.RaggedTensor.__array__": {"copy": "an array of rows is always a copy"},
+    "taut.ragged_tensor.RaggedTensor.from_nested_row_lengths": {"validate": _ROWS_CHECKED},
+    "taut.ragged_tensor.RaggedTensor.from_nested_row_splits": {"validate": _ROWS_CHECKED},
+    "taut.ragged_tensor.RaggedTensor.from_row_lengths": {"validate": _ROWS_CHECKED},
+    "taut.ragged_tensor.RaggedTensor.from_row_limits": {"validate": _ROWS_CHECKED},
+    "taut.ragged_tensor.RaggedTensor.from_row_splits": {"validate": _ROWS_CHECKED},
+    "taut.ragged_tensor.RaggedTensor.from_row_starts": {"validate": _ROWS_CHECKED},
+    "taut.ragged_tensor.RaggedTensor.from_uniform_row_length": {"validate": _ROWS_CHECKED},
+    "taut.ragged_tensor.RaggedTensor.from_value_rowids": {"validate": _ROWS_CHECKED},
+    "taut.string_tensor._array": {"copy": "an array of strings is always a copy"},
+    "taut.summary.create_file_writer": {
+        "experimental_mesh": "there is one device",
+        "experimental_trackable": "writers are not part of checkpoints",
+    },
+    "taut.summary.experimental.summary_scope": {"values": "of graphs of TensorFlow 1"},
     "taut.tape.GradientTape.batch_jacobian": {"experimental_use_pfor": _JACOBIAN, "parallel_iterations": _JACOBIAN},
     "taut.tape.GradientTape.jacobian": {"experimental_use_pfor": _JACOBIAN, "parallel_iterations": _JACOBIAN},
     "taut.tape.gradients": {

@@ -8,18 +8,24 @@ import functools
 TOPICS: tuple[tuple[str, str, str], ...] = (
     (
         "Ragged tensors",
-        "RaggedTensor RaggedTensorSpec ragged ragged_fill_empty_rows ragged_fill_empty_rows_grad",
-        "pad rows to one length, with tf.sequence_mask for the mask, or batch with Dataset.padded_batch",
+        """ragged.cross ragged.cross_hashed ragged.row_splits_to_segment_ids ragged.segment_ids_to_row_splits
+        ragged.stack_dynamic_partitions ragged_fill_empty_rows ragged_fill_empty_rows_grad""",
+        "tf.ragged.map_flat_values applies any function to the values; to_tensor pads rows to one length",
     ),
     (
         "Sparse tensors",
-        "SparseTensor SparseTensorSpec sparse nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse sets",
-        "gradients of tf.gather and embeddings are tf.IndexedSlices; other tensors are dense",
+        """SparseTensorSpec nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse sets sparse.add sparse.bincount
+        sparse.concat sparse.cross sparse.fill_empty_rows sparse.mask sparse.maximum sparse.minimum sparse.reduce_max
+        sparse.reduce_sum sparse.reorder sparse.reset_shape sparse.reshape sparse.retain sparse.segment_mean
+        sparse.segment_sqrt_n sparse.segment_sum sparse.slice sparse.softmax sparse.sparse_dense_matmul sparse.split
+        sparse.to_indicator sparse.transpose""",
+        "tf.sparse.to_dense makes a tensor; gradients of tf.gather and embeddings are tf.IndexedSlices",
     ),
     (
         "Strings",
-        "string strings as_string edit_distance fingerprint lookup feature_column",
-        "process text in Python, and pass integers",
+        """edit_distance fingerprint feature_column strings.to_hash_bucket
+        strings.unicode_script""",
+        "tf.strings.to_hash_bucket_fast is TensorFlow's hash of strings; Keras's preprocessing layers replace feature columns",
     ),
     (
         "Complex numbers and Fourier transforms",
@@ -45,22 +51,20 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Protocol buffers and records",
-        """io make_ndarray make_tensor_proto queue train.Example train.Feature train.Features train.FeatureList
-        train.FeatureLists train.SequenceExample train.BytesList train.FloatList train.Int64List data.TFRecordDataset
-        data.FixedLengthRecordDataset data.TextLineDataset""",
-        "read arrays, images, CSV, Arrow and Parquet files with tf.data, or Python objects with Dataset.from_generator",
+        """make_ndarray make_tensor_proto queue io.FixedLenSequenceFeature io.SparseFeature io.decode_json_example
+        io.decode_proto io.deserialize_many_sparse io.encode_proto io.match_filenames_once io.parse_sequence_example
+        io.parse_single_sequence_example io.serialize_many_sparse io.serialize_sparse io.write_graph""",
+        "tf.io.parse_example parses examples, tf.io.serialize_tensor writes tensors",
     ),
     (
         "Encoded images",
-        """image.adjust_jpeg_quality image.decode_and_crop_jpeg image.decode_bmp image.decode_gif image.decode_image
-        image.decode_jpeg image.decode_jxl image.decode_png image.decode_webp image.encode_jpeg image.encode_png
-        image.extract_jpeg_shape image.is_jpeg image.random_jpeg_quality image.stateless_random_jpeg_quality""",
-        "decode with another library, and pass the array",
+        """image.adjust_jpeg_quality image.decode_jxl image.random_jpeg_quality image.stateless_random_jpeg_quality""",
+        "tf.io.decode_jpeg of tf.io.encode_jpeg has the loss of a quality",
     ),
     (
         "Summaries",
-        "summary",
-        "tf.profiler writes pages for the browser; losses are in the history of Keras",
+        "summary.audio summary.graph summary.trace_export summary.trace_off summary.trace_on",
+        "tf.summary writes scalars, histograms, images and texts; tf.profiler writes pages for the browser",
     ),
     (
         "Linear operators and decompositions",

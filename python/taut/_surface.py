@@ -188,8 +188,12 @@ _TOP: Rows = {
     **objects("custom_gradient", "custom_gradient grad_pass_through recompute_grad"),
     **objects(
         "dtypes",
-        """as_dtype bfloat16 bool double float16 float32 float64 half int8 int16 int32 int64 uint8 uint16 uint32 uint64""",
+        """as_dtype bfloat16 bool double float16 float32 float64 half int8 int16 int32 int64 string uint8 uint16 uint32
+        uint64""",
     ),
+    **objects("ragged_tensor", "RaggedTensor RaggedTensorSpec"),
+    **objects("sparse_tensor", "SparseTensor"),
+    **objects("strings", "as_string"),
     **objects("function", "executing_eagerly function init_scope inside_function trace_specs"),
     **objects("module", "Module"),
     **objects("shape", "TensorShape"),
@@ -266,6 +270,11 @@ _IMAGE: Rows = {
     ),
     **objects("_ops.image_quality", "image_gradients psnr sobel_edges ssim ssim_multiscale total_variation"),
     **objects("_ops.patches", "extract_patches"),
+    **objects(
+        "io",
+        """decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp encode_jpeg encode_png
+        extract_jpeg_shape is_jpeg""",
+    ),
 }
 
 _ARRAY_LINALG: Rows = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import _native, _raw_ops as raw, nest, tensor_array
 from ._common import refuse_option
 from .errors import InvalidArgumentError
+from .ragged import has_strings, map_rows
 from .shape import TensorShape
 from .spec import TensorSpec
 
@@ -178,6 +179,8 @@ def map_fn(
     """
     (fn,) = _convertible(fn)
     wanted = fn_output_signature if fn_output_signature is not None else dtype
+    if has_strings(elems):
+        return map_rows(fn, elems)
     made = _native.map_fn(fn, elems, parallel_iterations, memory_budget)
     if wanted is not None:
         _check_types(made, wanted)

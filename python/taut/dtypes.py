@@ -22,11 +22,12 @@ float16 = half = dtype_named("float16")
 bfloat16 = dtype_named("bfloat16")
 float32: DType = dtype_named("float32")
 float64 = double = dtype_named("float64")
+string = dtype_named("string")
 
 ALL = (bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 
 # One object per type, so that types can be compared with `is`.
-_OURS = {dtype: dtype for dtype in ALL}
+_OURS = {dtype: dtype for dtype in (*ALL, string)}
 
 
 def as_dtype(type_value: Any) -> DType:
@@ -47,6 +48,8 @@ def info(dtype: DType) -> Any:
 def _limit(dtype: DType, which: str) -> Any:
     if dtype.is_bool:
         return which == "max"
+    if dtype == string:
+        raise TypeError("tf.string has no smallest and no largest value")
     limit = getattr(info(dtype), which)
     return float(limit) if dtype == bfloat16 else limit
 
@@ -64,7 +67,10 @@ _MEMBERS: dict[str, Any] = {
     "real_dtype": property(lambda self: self, doc="The type itself, since all types are real."),
     "is_complex": property(lambda self: False, doc="Whether it is complex: never."),
     "is_quantized": property(lambda self: False, doc="Whether it is quantized: never."),
-    "is_numeric": property(lambda self: not self.is_bool, doc="Whether its values are numbers: all types but bool."),
+    "is_numeric": property(
+        lambda self: self.is_floating or self.is_integer,
+        doc="Whether its values are numbers: not those of bool and string.",
+    ),
     "is_compatible_with": _is_compatible_with,
 }
 for _name, _member in _MEMBERS.items():

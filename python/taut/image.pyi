@@ -30,16 +30,23 @@ from ._ops.image_quality import (
     ssim_multiscale, total_variation as total_variation,
 )
 from ._ops.patches import extract_patches as extract_patches
+from .io import (
+    decode_and_crop_jpeg as decode_and_crop_jpeg, decode_bmp as decode_bmp, decode_gif as decode_gif, decode_image
+    as decode_image, decode_jpeg as decode_jpeg, decode_png as decode_png, decode_webp as decode_webp, encode_jpeg
+    as encode_jpeg, encode_png as encode_png, extract_jpeg_shape as extract_jpeg_shape, is_jpeg as is_jpeg,
+)
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-    "central_crop", "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "extract_patches",
-    "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "non_max_suppression",
-    "non_max_suppression_with_scores", "pad_to_bounding_box", "per_image_standardization", "psnr",
-    "random_brightness", "random_contrast", "random_crop", "random_flip_left_right", "random_flip_up_down",
-    "random_hue", "random_saturation", "resize", "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale",
-    "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv", "rot90", "sobel_edges", "ssim", "ssim_multiscale",
-    "stateless_random_brightness", "stateless_random_contrast", "stateless_random_crop",
-    "stateless_random_flip_left_right", "stateless_random_flip_up_down", "stateless_random_hue",
-    "stateless_random_saturation", "total_variation", "transpose", "yiq_to_rgb", "yuv_to_rgb",
+    "central_crop", "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "decode_and_crop_jpeg",
+    "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_webp", "encode_jpeg",
+    "encode_png", "extract_jpeg_shape", "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb",
+    "hsv_to_rgb", "image_gradients", "is_jpeg", "non_max_suppression", "non_max_suppression_with_scores",
+    "pad_to_bounding_box", "per_image_standardization", "psnr", "random_brightness", "random_contrast",
+    "random_crop", "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",
+    "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv",
+    "rot90", "sobel_edges", "ssim", "ssim_multiscale", "stateless_random_brightness", "stateless_random_contrast",
+    "stateless_random_crop", "stateless_random_flip_left_right", "stateless_random_flip_up_down",
+    "stateless_random_hue", "stateless_random_saturation", "total_variation", "transpose", "yiq_to_rgb",
+    "yuv_to_rgb",
 ]

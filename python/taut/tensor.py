@@ -140,6 +140,8 @@ def _listed(value: TensorLike, dtype: DTypeLike) -> Any:
     while isinstance(inner, (list, tuple)) and inner:
         inner = inner[0]
     is_empty = isinstance(inner, (list, tuple))
+    if is_empty and dtypes.as_dtype(dtype) == dtypes.string:
+        return np.empty(np.shape(value), object)
     return np.zeros(np.shape(value), dtypes.as_dtype(dtype).as_numpy_dtype) if is_empty else value
 
 

@@ -13,6 +13,17 @@ from . import _namespace, _native, _trackable
 from ._common import refuse, refuse_option
 from .ema import ExponentialMovingAverage
 from .errors import NotFoundError
+from .example_protos import (
+    BytesList,
+    Example,
+    Feature,
+    FeatureList,
+    FeatureLists,
+    Features,
+    FloatList,
+    Int64List,
+    SequenceExample,
+)
 from .variable import Variable
 
 _NO_OPTIONS = "checkpoints have no options"
@@ -368,10 +379,19 @@ def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
 
 
 __all__ = [
+    "BytesList",
     "Checkpoint",
     "CheckpointManager",
     "CheckpointReader",
+    "Example",
     "ExponentialMovingAverage",
+    "Feature",
+    "FeatureList",
+    "FeatureLists",
+    "Features",
+    "FloatList",
+    "Int64List",
+    "SequenceExample",
     "latest_checkpoint",
     "list_variables",
     "load_checkpoint",

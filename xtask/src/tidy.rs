@@ -15,7 +15,7 @@ use std::path::Path;
 /// The crates in the order data flows: a crate depends only on crates before it.
 const CRATES: &[&str] = &[
     "memory", "kernels", "fused", "core", "autodiff", "compile", "plan", "exec", "control", "function",
-    "profile", "data", "nn", "taut", "cli", "python", "testing",
+    "profile", "strings", "data", "nn", "taut", "cli", "python", "testing",
 ];
 /// Crates without dependencies on other crates of the project.
 const INDEPENDENT: &[&str] = &["memory", "kernels"];

@@ -4,12 +4,99 @@ use std::any::Any;
 use taut_autodiff::Nest;
 use taut_autodiff::nest::Leaf;
 pub(crate) use taut_autodiff::nest::tensors;
-use taut_core::{DType, Error, Layout, Result, Scalar, Tensor};
+use taut_core::{DType, Error, Layout, Result, Scalar, Shape, Tensor};
+use taut_strings::{StringLeaf, StringTensor};
 
 /// An element of a dataset: a tensor, or a tuple, list or map of tensors and plain values.
 pub trait DatasetElement: Nest<Owned = Self> + Clone + Send + Sync + 'static {}
 
 impl<T: Nest<Owned = T> + Clone + Send + Sync + 'static> DatasetElement for T {}
+
+/// A tensor of an element.
+pub(crate) enum Column<'a> {
+    Numbers(&'a Tensor),
+    Strings(StringTensor),
+}
+
+impl Column<'_> {
+    fn shape(&self) -> &Shape {
+        match self {
+            Column::Numbers(tensor) => tensor.shape(),
+            Column::Strings(strings) => strings.shape(),
+        }
+    }
+
+    fn description(&self) -> String {
+        match self {
+            Column::Numbers(tensor) => tensor.spec().to_string(),
+            Column::Strings(strings) => format!("string{}", strings.shape()),
+        }
+    }
+
+    fn is_traced(&self) -> bool {
+        match self {
+            Column::Numbers(tensor) => tensor.is_traced(),
+            Column::Strings(strings) => strings.is_traced(),
+        }
+    }
+}
+
+/// The tensors of an element, in order. A string tensor, which has two parts, is one of them.
+pub(crate) fn columns<T: DatasetElement>(item: &T) -> Vec<Column<'_>> {
+    let (mut found, mut parts) = (Vec::new(), None);
+    item.leaves(&mut |leaf| match leaf {
+        Leaf::Value(value) if (value as &dyn Any).is::<StringLeaf>() => parts = Some(None),
+        Leaf::Tensor(tensor) => match parts.take() {
+            None => found.push(Column::Numbers(tensor)),
+            Some(None) => parts = Some(Some(tensor)),
+            Some(Some(ends)) => {
+                let strings = StringTensor::from_valid_parts(Tensor::clone(ends), tensor.clone());
+                found.push(Column::Strings(strings));
+            }
+        },
+        _ => {}
+    });
+    found
+}
+
+/// The element with these tensors in place of its own.
+pub(crate) fn rebuilt<T: DatasetElement>(item: &T, columns: Vec<AnyTensor>) -> T {
+    let mut tensors = Vec::with_capacity(columns.len());
+    for column in columns {
+        match column {
+            AnyTensor::Numbers(tensor) => tensors.push(tensor),
+            AnyTensor::Strings(strings) => tensors.extend(strings.parts().map(Tensor::clone)),
+        }
+    }
+    item.rebuild(&mut tensors.into_iter())
+}
+
+/// A tensor of numbers or of strings: a column of a table.
+#[derive(Clone, Debug)]
+pub enum AnyTensor {
+    /// Numbers.
+    Numbers(Tensor),
+    /// Strings.
+    Strings(StringTensor),
+}
+
+impl Nest for AnyTensor {
+    type Owned = AnyTensor;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        match self {
+            AnyTensor::Numbers(tensor) => tensor.leaves(visit),
+            AnyTensor::Strings(strings) => strings.leaves(visit),
+        }
+    }
+
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> AnyTensor {
+        match self {
+            AnyTensor::Numbers(tensor) => AnyTensor::Numbers(tensor.rebuild(tensors)),
+            AnyTensor::Strings(strings) => AnyTensor::Strings(strings.rebuild(tensors)),
+        }
+    }
+}
 
 /// The bytes of an element's tensors. A view counts its own elements, not its base.
 pub(crate) fn bytes<T: DatasetElement>(item: &T) -> usize {
@@ -57,23 +144,23 @@ pub(crate) fn row(tensor: &Tensor, row: usize) -> Result<Tensor> {
 
 /// The number of rows of all tensors of an element: their common first dimension.
 pub(crate) fn rows<T: DatasetElement>(item: &T) -> Result<usize> {
-    let all = tensors(item);
+    let all = columns(item);
     let Some(first) = all.first() else {
         return Err(Error::shape("expected at least one tensor to slice into rows, got none"));
     };
-    for tensor in &all {
-        if tensor.is_traced() {
+    for column in &all {
+        if column.is_traced() {
             let message =
-                format!("expected a tensor with values, got {}, which is being traced", tensor.spec());
+                format!("expected a tensor with values, got {}, which is being traced", column.description());
             return Err(Error::new(taut_core::ErrorKind::Graph, message));
         }
-        if tensor.rank() == 0 {
-            return Err(Error::shape(format!("expected rank >= 1, got {}", tensor.spec())).help(
+        if column.shape().rank() == 0 {
+            return Err(Error::shape(format!("expected rank >= 1, got {}", column.description())).help(
                 "rows are along the first axis; Dataset::from_tensors makes one element of the tensor",
             ));
         }
-        if tensor.shape()[0] != first.shape()[0] {
-            let (a, b) = (first.shape(), tensor.shape());
+        if column.shape()[0] != first.shape()[0] {
+            let (a, b) = (first.shape(), column.shape());
             return Err(Error::shape(format!("the first dimensions must be equal, got shapes {a} and {b}")));
         }
     }
@@ -82,8 +169,17 @@ pub(crate) fn rows<T: DatasetElement>(item: &T) -> Result<usize> {
 
 /// The element of row `index` of each tensor of `item`.
 pub(crate) fn row_of<T: DatasetElement>(item: &T, index: usize) -> Result<T> {
-    let views: Result<Vec<Tensor>> = tensors(item).into_iter().map(|tensor| row(tensor, index)).collect();
-    Ok(item.rebuild(&mut views?.into_iter()))
+    let row_of_column = |column: Column<'_>| match column {
+        Column::Numbers(tensor) => row(tensor, index).map(AnyTensor::Numbers),
+        Column::Strings(strings) => strings.row(index).map(AnyTensor::Strings),
+    };
+    let made: Result<Vec<AnyTensor>> = columns(item).into_iter().map(row_of_column).collect();
+    Ok(rebuilt(item, made?))
+}
+
+/// Whether all rows of an element's tensors have the same number of bytes: strings do not.
+pub(crate) fn has_uniform_rows<T: DatasetElement>(item: &T) -> bool {
+    columns(item).iter().all(|column| matches!(column, Column::Numbers(_)))
 }
 
 /// Whether a value is representable in this type: integers allow no fraction, no NaN and nothing beyond their range,

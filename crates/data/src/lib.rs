@@ -41,12 +41,17 @@ mod stages;
 pub use atomic_file::AtomicFile;
 pub use buffer_size::BufferSize;
 pub use dataset::{Cardinality, Dataset};
-pub use element::DatasetElement;
+pub use element::{AnyTensor, DatasetElement};
 pub use iter::{Iter, Position};
 pub use report::{BufferUse, PipelineReport, StageReport};
+pub use sources::{
+    Compression, FeatureSpec, FeatureValues, FileSet, ImageFolder, ParsedFeature, Split, TfRecordWriter,
+    digits, fashion_mnist, fixed_length_records, load_idx, parse_examples, read_idx, text_lines, tf_records,
+};
 #[cfg(feature = "csv")]
-pub use sources::Csv;
-pub use sources::{ImageFolder, Split, digits, fashion_mnist, load_idx, read_idx};
+pub use sources::{Csv, CsvColumn, CsvFormat, csv_rows, decode_csv};
+#[cfg(feature = "images")]
+pub use sources::{ImageFormat, decode_gif, decode_image, encode_jpeg, encode_png, image_format};
 #[cfg(feature = "arrow")]
 pub use sources::{load_arrow, load_parquet};
 pub use stages::{BatchPadding, Cache, Shuffle, Window};

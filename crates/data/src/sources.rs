@@ -4,16 +4,28 @@
 mod arrow;
 #[cfg(feature = "csv")]
 mod csv;
+#[cfg(feature = "csv")]
+mod csv_rows;
+mod example;
+mod files;
 mod idx;
 mod images;
+mod records;
 mod sets;
 
 #[cfg(feature = "arrow")]
 pub use arrow::{load_arrow, load_parquet};
 #[cfg(feature = "csv")]
 pub use csv::Csv;
+#[cfg(feature = "csv")]
+pub use csv_rows::{CsvColumn, CsvFormat, csv_rows, decode_csv};
+pub use example::{FeatureSpec, FeatureValues, ParsedFeature, parse_examples};
+pub use files::{Compression, FileSet, fixed_length_records, text_lines};
 pub use idx::{load_idx, read_idx};
 pub use images::ImageFolder;
+#[cfg(feature = "images")]
+pub use images::{ImageFormat, decode_gif, decode_image, encode_jpeg, encode_png, image_format};
+pub use records::{TfRecordWriter, tf_records};
 pub use sets::{Split, digits, fashion_mnist};
 
 use crate::dataset::Dataset;

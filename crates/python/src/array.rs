@@ -8,6 +8,7 @@ use crate::dtype::{self, DType};
 use crate::error::exception;
 use crate::index;
 use crate::numpy::{self, Memory};
+use crate::strings;
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -27,27 +28,37 @@ pub struct Array(pub ArrayValue);
 pub enum ArrayValue {
     Tensor(taut::Tensor),
     Variable(Variable),
+    /// Of a `StringTensor`, which overrides the methods that need numbers.
+    Strings(taut::strings::StringTensor),
 }
 
 /// An immutable n-dimensional array of one element type.
-#[pyclass(frozen, extends = Array, weakref, module = "taut")]
+#[pyclass(frozen, subclass, extends = Array, weakref, module = "taut")]
 pub struct Tensor;
 
 impl Array {
-    /// The value as a tensor.
+    /// The value as a tensor of numbers; an error for strings.
     #[inline]
     pub fn read(&self) -> PyResult<taut::Tensor> {
         match &self.0 {
             ArrayValue::Tensor(tensor) => Ok(tensor.clone()),
             ArrayValue::Variable(variable) => read(variable),
+            ArrayValue::Strings(strings) => Err(strings::not_numbers(strings)),
         }
     }
 
+    /// Type and shape. Of strings, the shape; the type is that of their ends.
     pub fn spec(&self) -> &taut_core::Spec {
         match &self.0 {
             ArrayValue::Tensor(tensor) => tensor.spec(),
             ArrayValue::Variable(variable) => variable.spec(),
+            ArrayValue::Strings(strings) => strings.parts()[0].spec(),
         }
+    }
+
+    /// Whether it is a tensor of strings.
+    pub fn is_strings(&self) -> bool {
+        matches!(self.0, ArrayValue::Strings(_))
     }
 }
 
@@ -331,6 +342,7 @@ macro_rules! operators {
                 match &self.0 {
                     ArrayValue::Tensor(tensor) => tensor.identity() as u64,
                     ArrayValue::Variable(variable) => variable.id(),
+                    ArrayValue::Strings(strings) => strings.identity() as u64,
                 }
             }
         }
@@ -382,13 +394,31 @@ impl Tensor {
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]
 pub fn as_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>) -> Object<'py> {
+    converted(value, dtype, Memory::Share)
+}
+
+/// Converts an object to a tensor: of strings, if the type says so or if it has none and is made of strings.
+fn converted<'py>(
+    value: &Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    memory: Memory,
+) -> Object<'py> {
+    if dtype.is_some_and(dtype::is_string) {
+        return strings::string_tensor(value);
+    }
     let wanted = convert::dtype_or(dtype)?;
     if let Ok(tensor) = value.cast::<Tensor>()
         && wanted.is_none_or(|wanted| wanted == tensor.as_super().get().spec().dtype)
+        && (memory == Memory::Share || tensor.as_super().get().is_strings())
+        && (wanted.is_none() || !tensor.as_super().get().is_strings())
     {
         return Ok(value.clone());
     }
-    wrap(value.py(), convert::tensor_of(value, wanted, Memory::Share)?)
+    match convert::tensor_of(value, wanted, memory) {
+        Ok(tensor) => wrap(value.py(), tensor),
+        Err(_) if wanted.is_none() && strings::is_strings(value) => strings::string_tensor(value),
+        Err(error) => Err(error),
+    }
 }
 
 /// Converts an operand beside a tensor of type `dtype`, which numbers, lists and arrays take.
@@ -397,6 +427,9 @@ pub fn tensor_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) 
     if value.is_instance_of::<Tensor>() {
         return Ok(value.clone());
     }
+    if dtype::is_string(dtype) {
+        return strings::string_tensor(value);
+    }
     wrap(value.py(), convert::tensor_beside(value, Some(dtype::given(dtype)?))?)
 }
 
@@ -404,5 +437,5 @@ pub fn tensor_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) 
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]
 pub fn own_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>) -> Object<'py> {
-    wrap(value.py(), convert::tensor_of(value, convert::dtype_or(dtype)?, Memory::Own)?)
+    converted(value, dtype, Memory::Own)
 }

@@ -4,18 +4,18 @@ use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
 use crate::line;
+use crate::mapped::{arguments, traced};
 use crate::nest::{Leaves, StaticValue, Tree};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use taut::data::{self, BatchPadding, BufferSize, Cache, Cardinality, Position, Shuffle, Window};
 use taut::memory::Bytes;
-use taut::{OnRetrace, Tensor};
+use taut::Tensor;
 use taut_core::with_source_location;
 
 /// A sequence of elements.
@@ -42,7 +42,7 @@ fn stage_with<'py>(
     wrap(slf.py(), inner, Some(function), std::slice::from_ref(slf))
 }
 
-fn source(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
+pub fn source(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
     wrap(py, dataset, None, &[])
 }
 
@@ -143,39 +143,9 @@ impl Drop for DatasetIterator {
     }
 }
 
-/// An element as the arguments of a function: the parts of a tuple, or the element itself.
-fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTuple>> {
-    match element {
-        Tree::Tuple(parts) => {
-            let parts: Vec<Bound<'py, PyAny>> =
-                parts.iter().map(|part| part.object(py)).collect::<PyResult<_>>()?;
-            PyTuple::new(py, parts)
-        }
-        one => PyTuple::new(py, [one.object(py)?]),
-    }
-}
-
 /// Makes a stage, whose elements are attributed to the caller's line.
-fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
+pub fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
     with_source_location(None, line::here(py), work)
-}
-
-/// A Python function of elements, traced once per type and shape. Its calls are attributed to the line that made the dataset.
-fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
-    let (body, at) = (function.clone(), Python::attach(line::here));
-    let program = taut::function(move |element: &Tree| {
-        into_python(|py| Tree::of(&body.get(py)?.call1(arguments(py, element)?)?, Leaves::Tensors))
-    });
-    let program = Arc::new(program.named("map").on_retrace(OnRetrace::Allow));
-    move |element: Tree| {
-        if element.holds_objects() {
-            // Elements that contain datasets cannot be traced.
-            return into_python(|py| {
-                Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors)
-            });
-        }
-        with_source_location(None, at, || program.call(&element))
-    }
 }
 
 /// A Python function that maps each element to a dataset.
@@ -420,6 +390,12 @@ impl Dataset {
         }
         for (i, value) in values.into_iter().enumerate() {
             if let Some(value) = value {
+                if crate::strings::is_strings(&value) {
+                    let text = crate::strings::strings_of(&value)?;
+                    let text = text.item().map_err(|error| exception(slf.py(), error))?;
+                    padding = padding.string(i, text);
+                    continue;
+                }
                 let number = convert::number(&value)?
                     .map_or_else(|| convert::float(&value).map(taut::Scalar::Float), Ok)?;
                 padding = padding.value(i, number);

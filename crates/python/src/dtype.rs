@@ -4,18 +4,20 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyType};
 use taut::DType as Kind;
 
-/// An element type.
+/// An element type: of numbers, or `None` for strings.
 #[pyclass(frozen, module = "taut")]
-pub struct DType(pub Kind);
+pub struct DType(pub Option<Kind>);
 
 static ALL: PyOnceLock<Vec<Py<DType>>> = PyOnceLock::new();
+static STRING: PyOnceLock<Py<DType>> = PyOnceLock::new();
 
 /// The Python object of an element type. There is one per type.
 pub fn object(py: Python<'_>, dtype: Kind) -> PyResult<Py<DType>> {
-    let all = ALL.get_or_try_init(py, || Kind::ALL.iter().map(|&dtype| Py::new(py, DType(dtype))).collect());
+    let all =
+        ALL.get_or_try_init(py, || Kind::ALL.iter().map(|&dtype| Py::new(py, DType(Some(dtype)))).collect());
     all.map(|all: &Vec<Py<DType>>| all[dtype as usize].clone_ref(py))
 }
 
@@ -24,6 +26,9 @@ pub fn object(py: Python<'_>, dtype: Kind) -> PyResult<Py<DType>> {
 pub fn dtype_named(py: Python<'_>, name: &str) -> PyResult<Py<DType>> {
     match named(name) {
         Some(dtype) => object(py, dtype),
+        None if name == "string" => {
+            STRING.get_or_try_init(py, || Py::new(py, DType(None))).map(|dtype| dtype.clone_ref(py))
+        }
         None => Err(PyTypeError::new_err(format!("'{name}' is not an element type"))),
     }
 }
@@ -42,7 +47,10 @@ fn named(name: &str) -> Option<Kind> {
 /// Converts an object to an element type: from a DType, its name, a Python type or a NumPy type.
 pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
     if let Ok(dtype) = object.cast::<DType>() {
-        return Ok(dtype.get().0);
+        return dtype
+            .get()
+            .0
+            .ok_or_else(|| PyTypeError::new_err("expected a type of numbers, got tf.string"));
     }
     let py = object.py();
     let refuse = || {
@@ -70,60 +78,87 @@ pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
     named(&name.extract::<String>()?).ok_or_else(refuse)
 }
 
+/// Whether an object is the type of strings: `tf.string`, its name, `str`, `bytes`, or a NumPy type of strings or objects.
+pub fn is_string(object: &Bound<'_, PyAny>) -> bool {
+    if let Ok(dtype) = object.cast::<DType>() {
+        return dtype.get().0.is_none();
+    }
+    if let Ok(name) = object.cast::<PyString>() {
+        return name.to_str().is_ok_and(|name| name == "string");
+    }
+    let py = object.py();
+    if object.is(py.get_type::<PyString>()) || object.is(py.get_type::<PyBytes>()) {
+        return true;
+    }
+    let kind = |object: &Bound<'_, PyAny>| -> PyResult<String> { object.getattr("kind")?.extract() };
+    let is_numpy = object.is_instance_of::<PyType>() || object.hasattr("kind").unwrap_or(false);
+    let found = || crate::numpy::dtype_like(object).and_then(|descr| kind(&descr));
+    is_numpy
+        && !object.is(py.get_type::<PyFloat>())
+        && found().is_ok_and(|kind| matches!(&*kind, "S" | "U" | "T" | "O"))
+}
+
+/// Bytes of one element of a type of strings, as TensorFlow reports them.
+const STRING_SIZE: usize = 8;
+
 #[pymethods]
 impl DType {
     #[new]
     fn new(given: &Bound<'_, PyAny>) -> PyResult<DType> {
-        self::given(given).map(DType)
+        if is_string(given) { Ok(DType(None)) } else { self::given(given).map(Some).map(DType) }
     }
 
     /// The name.
     #[getter]
     fn name(&self) -> &'static str {
-        self.0.name()
+        self.0.map_or("string", Kind::name)
     }
 
     /// Bytes of one element.
     #[getter]
     fn size(&self) -> usize {
-        self.0.size()
+        self.0.map_or(STRING_SIZE, Kind::size)
     }
 
     #[getter]
     fn itemsize(&self) -> usize {
-        self.0.size()
+        self.size()
     }
 
     #[getter]
     fn is_floating(&self) -> bool {
-        self.0.is_float()
+        self.0.is_some_and(Kind::is_float)
     }
 
     #[getter]
     fn is_integer(&self) -> bool {
-        self.0.is_integer()
+        self.0.is_some_and(Kind::is_integer)
     }
 
     #[getter]
     fn is_unsigned(&self) -> bool {
-        self.0.is_unsigned_integer()
+        self.0.is_some_and(Kind::is_unsigned_integer)
     }
 
     #[getter]
     fn is_bool(&self) -> bool {
-        self.0 == Kind::Bool
+        self.0 == Some(Kind::Bool)
     }
 
     /// The NumPy scalar type.
     #[getter]
     fn as_numpy_dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        crate::numpy::descr(py, self.0)?.getattr("type")
+        match self.0 {
+            Some(kind) => crate::numpy::descr(py, kind)?.getattr("type"),
+            None => crate::numpy::module(py)?.getattr("object_"),
+        }
     }
 
     /// TensorFlow's enumeration value of the type.
     #[getter]
     fn as_datatype_enum(&self) -> u32 {
-        match self.0 {
+        let Some(kind) = self.0 else { return 7 };
+        match kind {
             Kind::F32 => 1,
             Kind::F64 => 2,
             Kind::I32 => 3,
@@ -141,7 +176,11 @@ impl DType {
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Option<bool> {
-        let equal = !other.is_none() && given(other).is_ok_and(|other| other == self.0);
+        let equal = !other.is_none()
+            && match self.0 {
+                Some(kind) => given(other).is_ok_and(|other| other == kind),
+                None => is_string(other),
+            };
         match op {
             CompareOp::Eq => Some(equal),
             CompareOp::Ne => Some(!equal),
@@ -150,18 +189,18 @@ impl DType {
     }
 
     fn __hash__(&self) -> u64 {
-        self.0 as u64
+        self.0.map_or(u64::MAX >> 1, |kind| kind as u64)
     }
 
     fn __repr__(&self) -> String {
-        format!("tf.{}", self.0.name())
+        format!("tf.{}", self.name())
     }
 
     fn __str__(&self) -> String {
-        format!("<dtype: '{}'>", self.0.name())
+        format!("<dtype: '{}'>", self.name())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (&'static str,)) {
-        (py.get_type::<DType>(), (self.0.name(),))
+        (py.get_type::<DType>(), (self.name(),))
     }
 }

@@ -33,6 +33,16 @@ pub fn raised(error: PyErr) -> Error {
     Error::new(ErrorKind::Value, error.to_string()).caused_by(Raised(error))
 }
 
+/// Whether a function cannot be traced, because it needs the value of a traced tensor.
+pub fn needs_values(py: Python<'_>, error: &Error) -> bool {
+    match error.cause() {
+        Some(Raised(error)) => {
+            error.get_type(py).name().is_ok_and(|name| name == "OperatorNotAllowedInGraphError")
+        }
+        None => error.kind() == ErrorKind::Graph,
+    }
+}
+
 /// The exception for an error of the engine. A wrapped exception is unwrapped.
 pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     if let Some(Raised(error)) = error.cause() {

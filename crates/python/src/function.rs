@@ -113,6 +113,10 @@ impl Function {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = arguments(args, kwargs)?;
+        if arguments.holds_strings() {
+            // The bytes of strings are not known from their shapes, so no plan could hold: the function runs op by op.
+            return self.1.get(py)?.call(args, kwargs);
+        }
         let result = call_back(py, || self.0.call(&arguments))?;
         result.object(py)
     }
@@ -125,7 +129,7 @@ impl Function {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Plan> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         call_back(py, || self.0.plan(&arguments)).map(Plan)
     }
 
@@ -137,7 +141,7 @@ impl Function {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Frontier> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         call_back(py, || self.0.frontier(&arguments)).map(Frontier)
     }
 
@@ -149,7 +153,7 @@ impl Function {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<(Plan, Plan)> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         call_back(py, || self.0.plan_gradient(&arguments))
             .map(|(forward, backward)| (Plan(forward), Plan(backward)))
     }
@@ -162,7 +166,7 @@ impl Function {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         call_back(py, || self.0.graph(&arguments)).map(|graph| graph.to_string())
     }
 
@@ -174,7 +178,7 @@ impl Function {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let arguments = arguments(args, kwargs)?;
+        let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
         let variables = call_back(py, || self.0.used_variables(&arguments))?;
         variables.into_iter().map(|variable| wrap_variable(py, variable)).collect()
     }
@@ -244,7 +248,7 @@ pub fn trace_only<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let arguments = arguments(args, kwargs)?;
+    let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
     let body = body.clone().unbind();
     let specs: Vec<taut_core::Spec> =
         tensors(&arguments).into_iter().map(|tensor| tensor.spec().clone()).collect();

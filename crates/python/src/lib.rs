@@ -18,7 +18,9 @@ mod error;
 mod frontier;
 mod function;
 mod index;
+mod io;
 mod line;
+mod mapped;
 mod memory;
 mod nest;
 mod numpy;
@@ -27,6 +29,8 @@ mod optimizer;
 mod plan;
 mod profile;
 mod random;
+mod string_ops;
+mod strings;
 mod tape;
 mod thread_bound;
 mod variable;
@@ -61,6 +65,11 @@ mod _native {
     #[pymodule_export]
     use super::function::{Function, InitScope, is_tracing, placeholder, trace_only};
     #[pymodule_export]
+    use super::io::{
+        RecordWriter, csv_rows, decode_csv, decode_gif, decode_image, encode_jpeg, encode_png,
+        fixed_length_records, image_format, parse_examples, text_lines, tf_records,
+    };
+    #[pymodule_export]
     use super::line::{calling_line, pass_over};
     #[pymodule_export]
     use super::memory::{
@@ -78,6 +87,17 @@ mod _native {
     use super::profile::{Profiler, Timeline, mark};
     #[pymodule_export]
     use super::random::{next_key, random_state, set_random_state, set_seed};
+    #[pymodule_export]
+    use super::string_ops::{
+        StringRegex, StringTable, string_bytes_split, string_compare, string_decode, string_encode,
+        string_fingerprints, string_from_numbers, string_hash_buckets, string_join, string_join_rows,
+        string_length, string_lower, string_ngrams, string_reshape, string_split, string_strip,
+        string_substr, string_take, string_to_number, string_unicode_split, string_unique, string_upper,
+    };
+    #[pymodule_export]
+    use super::strings::{
+        StringTensor, string_bytes, string_from_parts, string_parts, string_tensor, string_values,
+    };
     #[pymodule_export]
     use super::tape::{ForwardAccumulator, GradientTape, gradients};
     #[pymodule_export]

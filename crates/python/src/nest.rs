@@ -3,17 +3,20 @@
 use crate::array::{Array, ArrayValue, read, wrap};
 use crate::convert;
 use crate::numpy::Memory;
+use crate::strings;
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference,
+    PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType, PyWeakrefMethods,
+    PyWeakrefReference,
 };
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use taut::strings::StringTensor;
 use taut::traces::{Leaf, Static};
 use taut::{Tensor, Variable};
 use taut_autodiff::nest::Nest;
@@ -21,6 +24,9 @@ use taut_autodiff::nest::Nest;
 /// A nested structure.
 pub enum Tree {
     Tensor(Tensor),
+    Strings(StringTensor),
+    /// An object made of tensors, such as a `RaggedTensor`: its class, and its parts.
+    Composite(Py<PyType>, Vec<Tree>),
     /// A variable, and its Python object.
     Variable(Variable, Py<PyAny>),
     Value(StaticValue),
@@ -243,6 +249,7 @@ impl Tree {
         if let Ok(array) = object.cast::<Array>() {
             return Ok(match &array.get().0 {
                 ArrayValue::Tensor(tensor) => Tree::Tensor(tensor.clone()),
+                ArrayValue::Strings(strings) => Tree::Strings(strings.clone()),
                 ArrayValue::Variable(variable) if leaves == Leaves::Arguments => {
                     Tree::Variable(variable.clone(), object.clone().unbind())
                 }
@@ -287,6 +294,7 @@ impl Tree {
             return Ok(match &inner.get().0 {
                 ArrayValue::Variable(variable) => Tree::Variable(variable.clone(), object.clone().unbind()),
                 ArrayValue::Tensor(tensor) => Tree::Tensor(tensor.clone()),
+                ArrayValue::Strings(strings) => Tree::Strings(strings.clone()),
             });
         }
         if object.is_instance(indexed_slices_class(object.py())?)? {
@@ -295,10 +303,24 @@ impl Tree {
             let dims = if shape.is_none() { Vec::new() } else { convert::ints(&shape)? };
             return Ok(Tree::IndexedSlices(Box::new([part("values")?, part("indices")?]), dims));
         }
+        if let Ok(method) = object.getattr(pyo3::intern!(object.py(), "_taut_parts")) {
+            let _level = NestingLevel::enter()?;
+            let parts = method.call0()?.cast_into::<PyTuple>()?;
+            let parts = parts.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?;
+            return Ok(Tree::Composite(object.get_type().unbind(), parts));
+        }
         let memory = if leaves == Leaves::Copies { Memory::Own } else { Memory::Share };
         let is_array = object.cast::<PyUntypedArray>().is_ok();
+        if is_array && strings::is_strings(object) {
+            return Ok(Tree::Strings(strings::strings_of(object)?));
+        }
         if is_array || object.hasattr(pyo3::intern!(object.py(), "__taut_tensor__"))? {
             return Ok(Tree::Tensor(convert::tensor_of(object, None, memory)?));
+        }
+        if leaves != Leaves::Arguments
+            && (object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>())
+        {
+            return Ok(Tree::Strings(strings::strings_of(object)?));
         }
         if leaves != Leaves::Arguments
             && (convert::number(object)?.is_some()
@@ -313,6 +335,8 @@ impl Tree {
     pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
             Tree::Tensor(tensor) => wrap(py, tensor.clone())?,
+            Tree::Strings(strings) => strings::wrap_strings(py, strings.clone())?,
+            Tree::Composite(class, parts) => composite(py, class, objects(py, parts)?)?,
             Tree::Variable(_, object) => object.bind(py).clone(),
             Tree::Value(value) => value.object(py)?,
             Tree::List(parts) => PyList::new(py, objects(py, parts)?)?.into_any(),
@@ -336,8 +360,11 @@ impl Tree {
         match self {
             Tree::Tensor(tensor) => found.push(taut::GradientSource::Tensor(tensor.clone())),
             Tree::Variable(variable, _) => found.push(taut::GradientSource::Variable(variable.clone())),
-            Tree::Value(_) => {}
-            Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
+            Tree::Value(_) | Tree::Strings(_) => {}
+            Tree::Composite(_, parts)
+            | Tree::List(parts)
+            | Tree::Tuple(parts)
+            | Tree::NamedTuple(_, parts) => {
                 parts.iter().for_each(|part| part.sources(found));
             }
             Tree::Dict(parts) => parts.iter().for_each(|(_, part)| part.sources(found)),
@@ -345,9 +372,43 @@ impl Tree {
         }
     }
 
-    /// Whether it contains an object other than tensors, numbers and strings.
+    /// Whether it contains strings or composite tensors, whose sizes are not those of their shapes: functions of them are not
+    /// traced but called.
+    pub fn holds_strings(&self) -> bool {
+        match self {
+            Tree::Strings(_) | Tree::Composite(..) => true,
+            Tree::Tensor(_) | Tree::Variable(..) | Tree::Value(_) | Tree::IndexedSlices(..) => false,
+            Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
+                parts.iter().any(Tree::holds_strings)
+            }
+            Tree::Dict(parts) => parts.iter().any(|(_, part)| part.holds_strings()),
+        }
+    }
+
+    /// The structure with strings and composite tensors as plain values, which a trace does not replace.
+    pub fn with_static_strings(self, py: Python<'_>) -> PyResult<Tree> {
+        let all = |parts: Vec<Tree>| -> PyResult<Vec<Tree>> {
+            parts.into_iter().map(|part| part.with_static_strings(py)).collect()
+        };
+        Ok(match self {
+            Tree::Strings(_) | Tree::Composite(..) => {
+                Tree::Value(StaticValue::Object(self.object(py)?.unbind()))
+            }
+            Tree::List(parts) => Tree::List(all(parts)?),
+            Tree::Tuple(parts) => Tree::Tuple(all(parts)?),
+            Tree::NamedTuple(class, parts) => Tree::NamedTuple(class, all(parts)?),
+            Tree::Dict(parts) => {
+                let entry = |(key, part): (StaticValue, Tree)| Ok((key, part.with_static_strings(py)?));
+                Tree::Dict(parts.into_iter().map(entry).collect::<PyResult<_>>()?)
+            }
+            other => other,
+        })
+    }
+
+    /// Whether it contains an object other than tensors of numbers, numbers and Python strings.
     pub fn holds_objects(&self) -> bool {
         match self {
+            Tree::Strings(_) | Tree::Composite(..) => true,
             Tree::Tensor(_) | Tree::Variable(..) => false,
             Tree::Value(value) => matches!(value, StaticValue::Object(_) | StaticValue::Weak(_)),
             Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
@@ -369,6 +430,8 @@ impl Tree {
         };
         Ok(match self {
             Tree::Tensor(_) | Tree::Variable(..) => leaves.next().unwrap_or_else(|| py.None().into_bound(py)),
+            Tree::Strings(strings) => strings::wrap_strings(py, strings.clone())?,
+            Tree::Composite(class, parts) => composite(py, class, all(parts)?)?,
             Tree::Value(value) => value.object(py)?,
             Tree::List(parts) => PyList::new(py, all(parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, all(parts)?)?.into_any(),
@@ -402,6 +465,15 @@ fn objects<'py>(py: Python<'py>, parts: &[Tree]) -> PyResult<Vec<Bound<'py, PyAn
     parts.iter().map(|part| part.object(py)).collect()
 }
 
+/// An object of a class that is made of tensors, from its parts.
+fn composite<'py>(
+    py: Python<'py>,
+    class: &Py<PyType>,
+    parts: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    class.bind(py).call_method1(pyo3::intern!(py, "_taut_from_parts"), PyTuple::new(py, parts)?)
+}
+
 static INDEXED_SLICES: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn indexed_slices_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
@@ -425,9 +497,13 @@ impl Nest for Tree {
     fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
         match self {
             Tree::Tensor(tensor) => visit(Leaf::Tensor(tensor)),
+            Tree::Strings(strings) => strings.leaves(visit),
             Tree::Variable(variable, _) => visit(Leaf::Variable(variable)),
             Tree::Value(value) => visit(Leaf::Value(value)),
-            Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
+            Tree::Composite(_, parts)
+            | Tree::List(parts)
+            | Tree::Tuple(parts)
+            | Tree::NamedTuple(_, parts) => {
                 visit(Leaf::Parts(parts.len()));
                 parts.iter().for_each(|part| part.leaves(visit));
             }
@@ -452,6 +528,10 @@ impl Nest for Tree {
     fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Tree {
         let mut all = |parts: &[Tree]| parts.iter().map(|part| part.rebuild(tensors)).collect::<Vec<Tree>>();
         match self {
+            Tree::Strings(strings) => Tree::Strings(strings.rebuild(tensors)),
+            Tree::Composite(class, parts) => {
+                Tree::Composite(Python::attach(|py| class.clone_ref(py)), all(parts))
+            }
             Tree::Tensor(tensor) => Tree::Tensor(tensors.next().unwrap_or_else(|| tensor.clone())),
             Tree::Variable(variable, object) => {
                 Tree::Variable(variable.clone(), Python::attach(|py| object.clone_ref(py)))

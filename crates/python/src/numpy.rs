@@ -185,7 +185,7 @@ pub fn array<'py>(object: &Bound<'py, Array>, tensor: &Tensor) -> PyResult<Bound
     tensor.view().map_err(|error| crate::error::exception(py, error))?;
     // A variable is mutable: the array keeps the current value, so that later updates do not change it.
     let owner = match object.get().0 {
-        ArrayValue::Tensor(_) => object.clone().into_any(),
+        ArrayValue::Tensor(_) | ArrayValue::Strings(_) => object.clone().into_any(),
         ArrayValue::Variable(_) => crate::array::wrap(py, tensor.clone())?,
     };
     let size = tensor.dtype().size() as isize;

@@ -206,41 +206,14 @@ impl Op {
 
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(function) = self.binary {
-            return self.call_binary(py, args, kwargs, function);
+        match slf.get().run(slf.py(), args, kwargs) {
+            Err(error) => crate::strings::dispatch(slf, args, kwargs, error),
+            made => made,
         }
-        let mut values: smallvec::SmallVec<[ArgValue; 4]> = smallvec::SmallVec::new();
-        let beside = args.iter().find_map(|arg| dtype_of(&arg));
-        let beside = beside.or_else(|| kwargs?.values().iter().find_map(|arg| dtype_of(&arg)));
-        let mut named = 0;
-        for (i, param) in self.params.iter().enumerate() {
-            let given = self.given(py, args, kwargs, i)?;
-            named += usize::from(i >= args.len() && given.is_some());
-            values.push(match (given, param.default) {
-                (Some(given), _) => argument(&given, param.kind, beside)
-                    .map_err(|error| in_argument(py, &self.name, &param.name.bind(py).to_string(), &error))?,
-                (None, Some(default)) => default.value(),
-                (None, None) => return Err(self.missing(py, i)),
-            });
-        }
-        self.check_arguments(py, args, kwargs, named)?;
-        let entry = self.entry;
-        let is_static = is_static(&values);
-        let mut outputs = call(py, bytes(&values), move || {
-            let run = || (entry.call)(&Args(&values)).map_err(|error| error.in_op(entry.name, []));
-            if is_static { suspend_tracing(run) } else { run() }
-        })?;
-        if outputs.len() == 1 {
-            return wrap(py, outputs.swap_remove(0));
-        }
-        let outputs: Vec<Bound<'py, PyAny>> =
-            outputs.into_iter().map(|tensor| wrap(py, tensor)).collect::<PyResult<_>>()?;
-        Ok(PyTuple::new(py, outputs)?.into_any())
     }
 
     #[getter]
@@ -281,6 +254,69 @@ impl Op {
 }
 
 impl Op {
+    /// Converts the arguments and calls the op.
+    #[inline]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(function) = self.binary {
+            return self.call_binary(py, args, kwargs, function);
+        }
+        let mut values: smallvec::SmallVec<[ArgValue; 4]> = smallvec::SmallVec::new();
+        let beside = args.iter().find_map(|arg| dtype_of(&arg));
+        let beside = beside.or_else(|| kwargs?.values().iter().find_map(|arg| dtype_of(&arg)));
+        let mut named = 0;
+        for (i, param) in self.params.iter().enumerate() {
+            let given = self.given(py, args, kwargs, i)?;
+            named += usize::from(i >= args.len() && given.is_some());
+            values.push(match (given, param.default) {
+                (Some(given), _) => argument(&given, param.kind, beside)
+                    .map_err(|error| in_argument(py, &self.name, &param.name.bind(py).to_string(), &error))?,
+                (None, Some(default)) => default.value(),
+                (None, None) => return Err(self.missing(py, i)),
+            });
+        }
+        self.check_arguments(py, args, kwargs, named)?;
+        let entry = self.entry;
+        let is_static = is_static(&values);
+        let mut outputs = call(py, bytes(&values), move || {
+            let run = || (entry.call)(&Args(&values)).map_err(|error| error.in_op(entry.name, []));
+            if is_static { suspend_tracing(run) } else { run() }
+        })?;
+        if outputs.len() == 1 {
+            return wrap(py, outputs.swap_remove(0));
+        }
+        let outputs: Vec<Bound<'py, PyAny>> =
+            outputs.into_iter().map(|tensor| wrap(py, tensor)).collect::<PyResult<_>>()?;
+        Ok(PyTuple::new(py, outputs)?.into_any())
+    }
+
+    /// Whether an argument for a tensor is made of strings.
+    pub fn takes_strings(
+        &self,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<bool> {
+        for (i, param) in self.params.iter().enumerate() {
+            let is_tensor = matches!(param.kind, ParamKind::Tensor | ParamKind::Operand | ParamKind::Tensors);
+            let given = if is_tensor { self.given(args.py(), args, kwargs, i)? } else { None };
+            if let Some(given) = given {
+                let found = crate::strings::is_strings(&given)
+                    || param.kind == ParamKind::Tensors
+                        && given.try_iter().is_ok_and(|mut parts| {
+                            parts.any(|part| part.is_ok_and(|part| crate::strings::is_strings(&part)))
+                        });
+                if found {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// The argument of a parameter: by position, or by name.
     fn given<'py>(
         &self,

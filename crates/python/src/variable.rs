@@ -32,7 +32,9 @@ pub fn wrap_variable(py: Python<'_>, variable: taut::Variable) -> PyResult<Bound
 pub fn variable(array: &Array) -> PyResult<&taut::Variable> {
     match &array.0 {
         ArrayValue::Variable(variable) => Ok(variable),
-        ArrayValue::Tensor(_) => Err(PyTypeError::new_err("expected a variable, got a tensor")),
+        ArrayValue::Tensor(_) | ArrayValue::Strings(_) => {
+            Err(PyTypeError::new_err("expected a variable, got a tensor"))
+        }
     }
 }
 

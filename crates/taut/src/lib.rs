@@ -52,6 +52,7 @@ pub use taut_nn::{
 pub use taut_plan::assert_peak;
 
 pub use taut_profile as profile;
+pub use taut_strings as strings;
 
 /// What functions tell of their traces, and what arguments are made of.
 pub mod traces {
@@ -98,6 +99,7 @@ mod book {
         ControlFlow: "../../../docs/src/control-flow.md";
         Layers: "../../../docs/src/layers.md";
         Data: "../../../docs/src/data.md";
+        TextAndFiles: "../../../docs/src/text-and-files.md";
         Optimizers: "../../../docs/src/optimizers.md";
         Training: "../../../docs/src/training.md";
         Profile: "../../../docs/src/profile.md";

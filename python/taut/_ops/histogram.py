@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _raw_ops as raw, dtypes
 from .._common import cast_to, refuse, value_range
 from .._native import Tensor, as_tensor
+from ..ragged_tensor import RaggedTensor
 
 if TYPE_CHECKING:
     from .._typing import DTypeLike, TensorLike
@@ -30,6 +31,24 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | N
     return raw.logical_and(fine, above < raw.cast(k, dtypes.int64))
 
 
+def _ragged_bincount(
+    rows: RaggedTensor, weights: Any, minlength: Any, maxlength: Any, dtype: Any, axis: Any, binary_output: bool
+) -> Tensor:
+    """Counts the integers of each row, or of all rows."""
+    values = rows.flat_values
+    flat_weights = weights.flat_values if isinstance(weights, RaggedTensor) else weights
+    if axis != -1:
+        return bincount(values, flat_weights, minlength, maxlength, dtype, None, axis, binary_output)
+    count, most = len(rows), value_range(values)[1]
+    length = max(most + 1, 0 if minlength is None else int(minlength))
+    length = length if maxlength is None else min(length, int(maxlength))
+    numbers = cast_to(values, dtypes.int64)
+    outside = count * length
+    place = raw.where(numbers < length, numbers + length * rows.value_rowids(), outside)
+    flat = bincount(place, flat_weights, outside + 1, None, dtype, None, None, binary_output)
+    return raw.reshape(flat[:outside], [count, length])
+
+
 def bincount(
     arr: TensorLike,
     weights: TensorLike | None = None,
@@ -45,8 +64,15 @@ def bincount(
     Integers >= `maxlength` are dropped. With `axis=-1`, each row is counted separately; with `binary_output`, the
     result is 1 where an integer occurs and 0 elsewhere. The length of the result depends on the values.
     """
+    if isinstance(arr, RaggedTensor):
+        return _ragged_bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
     arr = as_tensor(arr)
     weights = None if weights is None else as_tensor(weights)
+    if arr.is_symbolic and weights is None and axis == -1 and minlength is not None and minlength == maxlength:
+        # The length is known, so that the values need not be: integers beyond it have no position.
+        hot = raw.one_hot(arr, int(minlength), 1, 0, -1, dtypes.int32)
+        counts = raw.sum(hot, -2) if arr.ndim else hot
+        return cast_to(counts > 0 if binary_output else counts, dtypes.as_dtype(dtype))
     if axis not in (None, 0, -1):
         refuse("bincount", f"axis must be None, 0 or -1, got {axis}")
     if binary_output and weights is not None:

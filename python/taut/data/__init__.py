@@ -553,5 +553,25 @@ class experimental:  # noqa: N801
     get_next_as_optional = staticmethod(lambda iterator: iterator.get_next_as_optional())
 
 
-__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "experimental"]
+from ._sources import (  # noqa: E402  Sources are datasets.
+    CsvDataset,
+    FixedLengthRecordDataset,
+    TextLineDataset,
+    TFRecordDataset,
+    make_csv_dataset,
+)
+
+setattr(experimental, "CsvDataset", CsvDataset)
+setattr(experimental, "make_csv_dataset", staticmethod(make_csv_dataset))
+
+__all__ = [
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "Dataset",
+    "FixedLengthRecordDataset",
+    "TFRecordDataset",
+    "TextLineDataset",
+    "experimental",
+]
 __getattr__, __dir__ = _namespace.plain(__name__)

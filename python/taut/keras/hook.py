@@ -24,6 +24,8 @@ BRANCHES = {
 from {PACKAGE} import *
 from {PACKAGE}.variable import Variable as BackendVariable
 distribution_lib = None
+# Preprocessing layers import the backend "tensorflow" by name for tensors of tf.data, which are this package's.
+import {PACKAGE}.tensorflow as tensorflow
 """,
     "keras.src.layers.layer": f"from {PACKAGE}.layer import Layer as BackendLayer",
     "keras.src.models.model": f"from {PACKAGE}.trainer import Trainer as Trainer",
@@ -33,6 +35,16 @@ from {PACKAGE}.export import ExportArchive as BackendSavedModelExportArchive
     "keras.src.optimizers.optimizer": f"from {PACKAGE}.optimizer import Optimizer as BackendOptimizer",
 }
 """The code of this backend's branch in each module of Keras that selects a backend on import."""
+
+MODULES = "keras.src.utils.module_utils"
+"""The module that imports optional packages. Its `tensorflow`, with which preprocessing layers and utilities process text,
+files and datasets, becomes this package; the package `tensorflow` itself is neither needed nor replaced."""
+
+SAVING = ("keras.src.saving.serialization_lib", "keras.src.legacy.saving.json_utils")
+"""The modules that ask whether objects are TensorFlow's own, to write them as TensorFlow does: they keep its name."""
+
+TENSORBOARD = "keras.src.callbacks.tensorboard"
+"""The module that imports `tensorflow.summary`, in place of which it gets `taut.summary`."""
 
 DYNAMIC = "keras.src.utils.backend_utils"
 """The module whose `DynamicBackend` looks a backend up by name at run time."""
@@ -70,6 +82,12 @@ class Finder(importlib.abc.MetaPathFinder):
             loader = SwitchLoader
         elif fullname == DYNAMIC:
             loader = DynamicLoader
+        elif fullname == MODULES:
+            loader = ModulesLoader
+        elif fullname in SAVING:
+            loader = SavingLoader
+        elif fullname == TENSORBOARD:
+            loader = TensorBoardLoader
         else:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -92,6 +110,43 @@ class SwitchLoader(importlib.machinery.SourceFileLoader):
         return compile(tree, path, "exec", dont_inherit=True)
 
 
+class ModulesLoader(importlib.machinery.SourceFileLoader):
+    """Loads the table of optional packages, with this package as `tensorflow`."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        if not hasattr(module, "LazyModule") or not hasattr(module, "tensorflow"):
+            raise changed(self.name, "there is no LazyModule named tensorflow")
+        setattr(module, "tensorflow", module.LazyModule("taut"))
+        setattr(module, "gfile", module.LazyModule("taut.io.gfile"))
+
+
+class SavingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of Keras's file formats, in which `tf` is the package `tensorflow`."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        optional = importlib.import_module(MODULES)
+        setattr(module, "tf", optional.LazyModule("tensorflow"))
+
+
+class TensorBoardLoader(importlib.machinery.SourceFileLoader):
+    """Loads the TensorBoard callback with `taut.summary` in place of `tensorflow.summary`."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        # As in SwitchLoader.
+        path = self.get_filename(fullname)
+        tree = ast.parse(self.get_data(path), path)
+        found = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+        for alias in found:
+            if alias.name == "tensorflow.summary":
+                alias.name = "taut.summary"
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "tensorflow.compat.v1":
+                node.module = "taut.summary"
+        return compile(tree, path, "exec", dont_inherit=True)
+
+
 class DynamicLoader(importlib.machinery.SourceFileLoader):
     """Loads `DynamicBackend` and makes it find this backend by name."""
 
@@ -108,8 +163,9 @@ class DynamicLoader(importlib.machinery.SourceFileLoader):
             return look_up(self, name)
 
         def set_backend_or_ours(self, backend):
-            if backend == NAME:
-                self._backend = backend
+            # Layers select "tensorflow" for elements of datasets, which are this package's tensors.
+            if backend in (NAME, "tensorflow"):
+                self._backend = NAME
             else:
                 set_backend(self, backend)
 

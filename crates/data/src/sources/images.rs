@@ -1,7 +1,12 @@
 //! Folders of images, with one subfolder per class.
 
 #[cfg(feature = "images")]
+mod codec;
+#[cfg(feature = "images")]
 mod decode;
+
+#[cfg(feature = "images")]
+pub use codec::{ImageFormat, decode_gif, decode_image, encode_jpeg, encode_png, image_format};
 
 use super::format_error;
 use crate::dataset::Dataset;

@@ -2,11 +2,12 @@
 
 use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::element::{self, DatasetElement};
+use crate::element::{self, AnyTensor, Column, DatasetElement};
 use crate::stages::at_element;
-use taut_core::{Error, Result, Spec, Tensor, source_location};
+use taut_core::{Error, Result, Shape, Spec, Tensor, source_location};
 use taut_kernels::{ViewMut, elementwise};
 use taut_memory::{Category, Location};
+use taut_strings::StringTensor;
 
 /// Combines several elements into one; `first` is the index of the first of them.
 pub(crate) trait Collate<T>: Send + Sync + 'static {
@@ -141,48 +142,75 @@ struct Stack;
 
 impl<T: DatasetElement> Collate<T> for Stack {
     fn collate(&self, items: &[T], first: u64, at: Location) -> Result<T> {
-        let leaves = leaves(items, first, at)?;
-        let mut stacked = Vec::with_capacity(leaves.len());
-        for column in leaves {
-            stacked.push(stack(&column, first, at)?);
+        let mut stacked = Vec::new();
+        for column in leaves(items, first, at)? {
+            stacked.push(match column {
+                Leaves::Numbers(rows) => AnyTensor::Numbers(stack(&rows, first, at)?),
+                Leaves::Strings(rows) => AnyTensor::Strings(stack_strings(&rows, first, at)?),
+            });
         }
-        Ok(items[0].rebuild(&mut stacked.into_iter()))
+        Ok(element::rebuilt(&items[0], stacked))
     }
+}
+
+/// The tensors of several elements at one position.
+pub(crate) enum Leaves<'a> {
+    Numbers(Vec<&'a Tensor>),
+    Strings(Vec<StringTensor>),
 }
 
 /// The tensors of several elements, by position: all first ones, all second ones. Elements of different structure are an
 /// error.
-pub(crate) fn leaves<T: DatasetElement>(items: &[T], first: u64, at: Location) -> Result<Vec<Vec<&Tensor>>> {
-    let mut columns: Vec<Vec<&Tensor>> = Vec::new();
+pub(crate) fn leaves<T: DatasetElement>(items: &[T], first: u64, at: Location) -> Result<Vec<Leaves<'_>>> {
+    let mut found: Vec<Leaves<'_>> = Vec::new();
     for (i, item) in items.iter().enumerate() {
+        let invalid = |error: Error| Err(at_element(error.at(at), first + i as u64));
         if i > 0 && !element::is_alike(&items[0], item) {
             let message =
                 format!("its structure and plain values must equal those of element {first} of its batch");
-            return Err(at_element(Error::value(message).at(at), first + i as u64));
+            return invalid(Error::value(message));
         }
-        let tensors = element::tensors(item);
-        if i == 0 {
-            columns = tensors.iter().map(|_| Vec::with_capacity(items.len())).collect();
-        }
-        for (column, tensor) in columns.iter_mut().zip(tensors) {
-            if tensor.dtype() != column.first().map_or(tensor.dtype(), |first| first.dtype()) {
-                let (expected, got) = (column[0].spec(), tensor.spec());
-                let message = format!("its type must be that of element {first}, {expected}, got {got}");
-                return Err(at_element(Error::dtype(message).at(at), first + i as u64));
+        for (place, column) in element::columns(item).into_iter().enumerate() {
+            match (found.get_mut(place), column) {
+                (None, Column::Numbers(tensor)) => found.push(Leaves::Numbers(vec![tensor])),
+                (None, Column::Strings(strings)) => found.push(Leaves::Strings(vec![strings])),
+                (Some(Leaves::Numbers(rows)), Column::Numbers(tensor)) => {
+                    if tensor.dtype() != rows[0].dtype() {
+                        let (expected, got) = (rows[0].spec(), tensor.spec());
+                        let message =
+                            format!("its type must be that of element {first}, {expected}, got {got}");
+                        return invalid(Error::dtype(message));
+                    }
+                    rows.push(tensor);
+                }
+                (Some(Leaves::Strings(rows)), Column::Strings(strings)) => rows.push(strings),
+                // `is_alike` has refused these.
+                _ => return invalid(Error::dtype("expected strings or numbers in all elements")),
             }
-            column.push(tensor);
         }
     }
-    Ok(columns)
+    Ok(found)
+}
+
+fn stack_strings(rows: &[StringTensor], first: u64, at: Location) -> Result<StringTensor> {
+    let shape = rows[0].shape();
+    if let Some(i) = rows.iter().position(|row| row.shape() != shape) {
+        return Err(unequal(shape, rows[i].shape(), first, i, at));
+    }
+    taut_strings::stack(&rows.iter().collect::<Vec<_>>()).map_err(|error| error.at(at))
+}
+
+#[cold]
+fn unequal(expected: &Shape, got: &Shape, first: u64, i: usize, at: Location) -> Error {
+    let message = format!("its shape must be that of element {first}, {expected}, got {got}");
+    let help = "padded_batch pads elements of different shapes";
+    at_element(Error::shape(message).help(help).at(at), first + i as u64)
 }
 
 fn stack(rows: &[&Tensor], first: u64, at: Location) -> Result<Tensor> {
     let spec = rows[0].spec();
     if let Some(i) = rows.iter().position(|row| row.shape() != &spec.shape) {
-        let (expected, got) = (&spec.shape, rows[i].shape());
-        let message = format!("its shape must be that of element {first}, {expected}, got {got}");
-        let help = "padded_batch pads elements of different shapes";
-        return Err(at_element(Error::shape(message).help(help).at(at), first + i as u64));
+        return Err(unequal(&spec.shape, rows[i].shape(), first, i, at));
     }
     let views =
         rows.iter().map(|row| row.view()).collect::<Result<Vec<_>>>().map_err(|error| error.at(at))?;

@@ -1,12 +1,13 @@
 //! `padded_batch`: pads elements of different shapes and stacks them.
 
 use crate::dataset::Dataset;
-use crate::element::{DatasetElement, is_element};
+use crate::element::{self, AnyTensor, DatasetElement, is_element};
 use crate::stages::at_element;
-use crate::stages::batch::{Collate, leaves};
+use crate::stages::batch::{Collate, Leaves, leaves};
 use std::collections::BTreeMap;
 use taut_core::{Error, Result, Scalar, Shape, Spec, Tensor};
 use taut_memory::{Category, Location};
+use taut_strings::StringTensor;
 
 /// How elements are padded to one shape. By default each dimension becomes that of the largest element of the batch, with
 /// zeros at the end.
@@ -23,6 +24,7 @@ use taut_memory::{Category, Location};
 pub struct BatchPadding {
     shapes: BTreeMap<usize, Vec<Option<usize>>>,
     values: BTreeMap<usize, Scalar>,
+    strings: BTreeMap<usize, Vec<u8>>,
     drop_remainder: bool,
 }
 
@@ -38,6 +40,13 @@ impl BatchPadding {
     #[must_use]
     pub fn value(mut self, index: usize, value: impl Into<Scalar>) -> BatchPadding {
         self.values.insert(index, value.into());
+        self
+    }
+
+    /// The padding value of string tensor `index` of each element; by default, the empty string.
+    #[must_use]
+    pub fn string(mut self, index: usize, value: impl Into<Vec<u8>>) -> BatchPadding {
+        self.strings.insert(index, value.into());
         self
     }
 
@@ -71,29 +80,50 @@ impl<T: DatasetElement> Dataset<T> {
 impl<T: DatasetElement> Collate<T> for BatchPadding {
     fn collate(&self, items: &[T], first: u64, at: Location) -> Result<T> {
         let columns = leaves(items, first, at)?;
-        let named = self.shapes.keys().chain(self.values.keys());
+        let named = self.shapes.keys().chain(self.values.keys()).chain(self.strings.keys());
         if let Some(unknown) = named.filter(|&&index| index >= columns.len()).min() {
             let message = format!("a padded tensor must be in [0, {}), got {unknown}", columns.len());
             return Err(Error::value(message).at(at));
         }
         let mut padded = Vec::with_capacity(columns.len());
         for (index, column) in columns.iter().enumerate() {
-            let target = self.target(index, column, first).map_err(|error| error.at(at))?;
-            padded.push(self.pad(index, column, &target, at)?);
+            let target = |shapes: &[&Shape]| self.target(index, shapes, first).map_err(|error| error.at(at));
+            padded.push(match column {
+                Leaves::Numbers(rows) => {
+                    let target = target(&rows.iter().map(|row| row.shape()).collect::<Vec<_>>())?;
+                    if self.strings.contains_key(&index) {
+                        let message =
+                            format!("the padding value of a tensor of {} must be a number", rows[0].dtype());
+                        return Err(Error::dtype(message).at(at));
+                    }
+                    AnyTensor::Numbers(self.pad(index, rows, &target, at)?)
+                }
+                Leaves::Strings(rows) => {
+                    let target = target(&rows.iter().map(|row| row.shape()).collect::<Vec<_>>())?;
+                    if self.values.contains_key(&index) {
+                        let message = "the padding value of a tensor of strings must be a string";
+                        return Err(Error::dtype(message).at(at));
+                    }
+                    let value = self.strings.get(&index).map_or(&[][..], |value| value);
+                    let rows: Vec<&StringTensor> = rows.iter().collect();
+                    AnyTensor::Strings(
+                        taut_strings::pad_stack(&rows, &target, value).map_err(|error| error.at(at))?,
+                    )
+                }
+            });
         }
-        Ok(items[0].rebuild(&mut padded.into_iter()))
+        Ok(element::rebuilt(&items[0], padded))
     }
 }
 
 impl BatchPadding {
     /// The shape that all tensors of a column are padded to.
-    fn target(&self, index: usize, column: &[&Tensor], first: u64) -> Result<Shape> {
-        let rank = column[0].rank();
+    fn target(&self, index: usize, shapes: &[&Shape], first: u64) -> Result<Shape> {
+        let rank = shapes[0].rank();
         let open = vec![None; rank];
         let wanted = self.shapes.get(&index).unwrap_or(&open);
         let mut target: Vec<usize> = wanted.iter().map(|dim| dim.unwrap_or(0)).collect();
-        for (i, tensor) in column.iter().enumerate() {
-            let shape = tensor.shape();
+        for (i, shape) in shapes.iter().enumerate() {
             let invalid = |message: String| Err(at_element(Error::shape(message), first + i as u64));
             if shape.rank() != wanted.len() {
                 return invalid(format!("its rank must be {}, got shape {shape}", wanted.len()));

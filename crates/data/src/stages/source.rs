@@ -73,8 +73,11 @@ impl<T: DatasetElement> Dataset<T> {
     pub fn from_tensor_slices(tensors: T) -> Result<Dataset<T>> {
         let at = source_location(Location::caller());
         let count = element::rows(&tensors).map_err(|error| error.at(at))? as u64;
-        let bytes_each =
-            if count == 0 { None } else { element::row_of(&tensors, 0).ok().map(|row| element::bytes(&row)) };
+        let bytes_each = if count == 0 || !element::has_uniform_rows(&tensors) {
+            None
+        } else {
+            element::row_of(&tensors, 0).ok().map(|row| element::bytes(&row))
+        };
         let get = Arc::new(move |index: u64| element::row_of(&tensors, index as usize));
         Ok(Dataset::new(Indexed { name: "from_tensor_slices", count, bytes_each, get }))
     }

@@ -11,6 +11,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 import taut as tf
+from taut import _native
 from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor
 
 
@@ -65,7 +66,21 @@ def epochs(x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any =
         if y is not None or sample_weight is not None:
             raise ValueError("With a dataset as `x`, targets and sample weights come from the dataset as well.")
         x, class_weight = DatasetAdapter(x, class_weight), None
+    elif any(is_strings(part) for part in tree.flatten(x)):
+        # Keras slices arrays of numbers.
+        parts = (x,) if y is None else (x, y) if sample_weight is None else (x, y, sample_weight)
+        parts = tree.map_structure(lambda part: tf.constant(part), parts)
+        rows = tf.data.Dataset.from_tensor_slices(parts)
+        rows = rows.shuffle(len(rows)) if options.get("shuffle") else rows
+        x, y, sample_weight = DatasetAdapter(rows.batch(options.get("batch_size") or 32), class_weight), None, None
+        class_weight, options = None, {**options, "shuffle": False}
     return EpochIterator(x=x, y=y, sample_weight=sample_weight, class_weight=class_weight, **options)
+
+
+def is_strings(value: Any) -> bool:
+    """Whether it is a tensor or an array of strings."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    return isinstance(value, _native.StringTensor) or kind in ("S", "U") or (kind == "O" and value.size > 0)
 
 
 def as_tensors(data: Any) -> Any:

@@ -386,7 +386,8 @@ def trace_once(step: Callable, batch: Any) -> None:
         step(tree.map_structure(lambda x: None if x is None else next(waiting), batch))
         return ()
 
-    tf.trace_specs(run, *[tf.TensorSpec(x.shape, x.dtype) for x in tensors])
+    # Strings are values of the trace.
+    tf.trace_specs(run, *[x if x.dtype == tf.string else tf.TensorSpec(x.shape, x.dtype) for x in tensors])
 
 
 def batch_size_of(x: Any) -> int:

@@ -1,0 +1,304 @@
+//! Files, records, examples and encoded images.
+
+use crate::array::wrap;
+use crate::call::call;
+use crate::convert;
+use crate::data::source;
+use crate::error::exception;
+use crate::nest::Tree;
+use crate::strings::{strings_of, wrap_strings};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use taut::data::{
+    self, AnyTensor, Compression, CsvColumn, CsvFormat, FeatureSpec, FeatureValues, FileSet, ParsedFeature,
+    TfRecordWriter,
+};
+use taut::strings::StringTensor;
+use taut::{DType, Shape};
+
+type Object<'py> = PyResult<Bound<'py, PyAny>>;
+
+fn compression(name: &str) -> PyResult<Compression> {
+    match name {
+        "" => Ok(Compression::None),
+        "GZIP" => Ok(Compression::Gzip),
+        "ZLIB" => Ok(Compression::Zlib),
+        _ => {
+            let message = format!("compression_type must be '', 'GZIP' or 'ZLIB', got '{name}'");
+            Err(PyValueError::new_err(message))
+        }
+    }
+}
+
+fn files(paths: Vec<PathBuf>, kind: &str, buffer: Option<usize>) -> PyResult<FileSet> {
+    let files = FileSet::new(paths).compression(compression(kind)?);
+    Ok(match buffer {
+        Some(bytes) => files.buffer_bytes(bytes),
+        None => files,
+    })
+}
+
+/// A dataset of strings.
+fn strings_source(py: Python<'_>, dataset: data::Dataset<StringTensor>) -> Object<'_> {
+    source(py, dataset.map(|value| Ok(Tree::Strings(value))))
+}
+
+fn tree(value: AnyTensor) -> Tree {
+    match value {
+        AnyTensor::Numbers(tensor) => Tree::Tensor(tensor),
+        AnyTensor::Strings(strings) => Tree::Strings(strings),
+    }
+}
+
+/// The lines of text files.
+#[pyfunction]
+pub fn text_lines<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    compression: &str,
+    buffer: Option<usize>,
+) -> Object<'py> {
+    let files = files(paths, compression, buffer)?;
+    strings_source(py, crate::data::at_line(py, || data::text_lines(&files)))
+}
+
+/// The records of TFRecord files.
+#[pyfunction]
+pub fn tf_records<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    compression: &str,
+    buffer: Option<usize>,
+) -> Object<'py> {
+    let files = files(paths, compression, buffer)?;
+    strings_source(py, crate::data::at_line(py, || data::tf_records(&files)))
+}
+
+/// The records of files of records of a fixed length.
+#[pyfunction]
+pub fn fixed_length_records<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    record: usize,
+    header: usize,
+    footer: usize,
+    compression: &str,
+    buffer: Option<usize>,
+) -> Object<'py> {
+    let files = files(paths, compression, buffer)?;
+    let made = crate::data::at_line(py, || data::fixed_length_records(&files, record, header, footer));
+    strings_source(py, made.map_err(|error| exception(py, error))?)
+}
+
+/// A column of CSV files: its type, and its default or `None` if it is required.
+type ColumnArgument<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
+fn csv_columns(columns: Vec<ColumnArgument<'_>>) -> PyResult<Vec<CsvColumn>> {
+    let column = |(dtype, default): ColumnArgument<'_>| -> PyResult<CsvColumn> {
+        if crate::dtype::is_string(&dtype) {
+            let text = default.map(|value| strings_of(&value)).transpose()?;
+            let text = text.map(|text| text.item().map(<[u8]>::to_vec)).transpose();
+            return Ok(CsvColumn::String(text.map_err(|error| exception(dtype.py(), error))?));
+        }
+        let float = || default.as_ref().map(convert::float).transpose();
+        let int = || default.as_ref().map(convert::int).transpose();
+        Ok(match crate::dtype::given(&dtype)? {
+            DType::F32 => CsvColumn::F32(float()?.map(|value| value as f32)),
+            DType::F64 => CsvColumn::F64(float()?),
+            DType::I32 => CsvColumn::I32(int()?.map(|value| value as i32)),
+            DType::I64 => CsvColumn::I64(int()?),
+            other => {
+                let message = format!(
+                    "a column must be float32, float64, int32, int64 or string, got {}",
+                    other.name()
+                );
+                return Err(PyTypeError::new_err(message));
+            }
+        })
+    };
+    columns.into_iter().map(column).collect()
+}
+
+fn csv_format(
+    header: bool,
+    delimiter: &[u8],
+    quote: bool,
+    missing: &[u8],
+    select: Option<Vec<usize>>,
+) -> PyResult<CsvFormat> {
+    let [delimiter] = *delimiter else {
+        return Err(PyValueError::new_err("field_delim must be one byte"));
+    };
+    Ok(CsvFormat { header, delimiter, quote, missing: missing.to_vec(), select })
+}
+
+/// The rows of CSV files.
+#[pyfunction]
+#[pyo3(signature = (paths, columns, header, delimiter, quote, missing, select, compression, buffer))]
+pub fn csv_rows<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    columns: Vec<ColumnArgument<'py>>,
+    header: bool,
+    delimiter: &[u8],
+    quote: bool,
+    missing: &[u8],
+    select: Option<Vec<usize>>,
+    compression: &str,
+    buffer: Option<usize>,
+) -> Object<'py> {
+    let files = files(paths, compression, buffer)?;
+    let (columns, format) = (csv_columns(columns)?, csv_format(header, delimiter, quote, missing, select)?);
+    let rows = crate::data::at_line(py, || data::csv_rows(&files, columns, format));
+    let rows = rows.map_err(|error| exception(py, error))?;
+    source(py, rows.map(|row| Ok(Tree::Tuple(row.into_iter().map(tree).collect()))))
+}
+
+/// Parses strings that are rows of comma-separated values.
+#[pyfunction]
+#[pyo3(signature = (rows, columns, delimiter, quote, missing, select))]
+pub fn decode_csv<'py>(
+    py: Python<'py>,
+    rows: &Bound<'py, PyAny>,
+    columns: Vec<ColumnArgument<'py>>,
+    delimiter: &[u8],
+    quote: bool,
+    missing: &[u8],
+    select: Option<Vec<usize>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let rows = strings_of(rows)?;
+    let (columns, format) = (csv_columns(columns)?, csv_format(false, delimiter, quote, missing, select)?);
+    let parsed = call(py, rows.byte_len(), || data::decode_csv(&rows, &columns, &format))?;
+    parsed.into_iter().map(|column| tree(column).object(py)).collect()
+}
+
+/// A feature: its key, its type, its shape (`None` for a variable length) and its default.
+type FeatureArgument<'py> = (String, Bound<'py, PyAny>, Option<Vec<usize>>, Option<Bound<'py, PyAny>>);
+
+/// Parses serialized `tf.train.Example` messages. Each feature becomes a tensor, or values and lengths.
+#[pyfunction]
+pub fn parse_examples<'py>(
+    py: Python<'py>,
+    serialized: &Bound<'py, PyAny>,
+    features: Vec<FeatureArgument<'py>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let serialized = strings_of(serialized)?;
+    let feature = |(key, dtype, shape, default): FeatureArgument<'py>| -> PyResult<FeatureSpec> {
+        let values = if crate::dtype::is_string(&dtype) {
+            FeatureValues::Bytes
+        } else {
+            match crate::dtype::given(&dtype)? {
+                DType::F32 => FeatureValues::Floats,
+                DType::I64 => FeatureValues::Ints,
+                other => {
+                    let message = format!(
+                        "feature '{key}' must have type float32, int64 or string, got {}",
+                        other.name()
+                    );
+                    return Err(PyTypeError::new_err(message));
+                }
+            }
+        };
+        let default = match default {
+            None => None,
+            Some(default) if values == FeatureValues::Bytes => {
+                Some(AnyTensor::Strings(strings_of(&default)?))
+            }
+            Some(default) => Some(AnyTensor::Numbers(convert::tensor(&default)?)),
+        };
+        Ok(FeatureSpec { key, values, shape: shape.map(Shape::from), default })
+    };
+    let features = features.into_iter().map(feature).collect::<PyResult<Vec<_>>>()?;
+    let parsed = call(py, serialized.byte_len(), || data::parse_examples(&serialized, &features))?;
+    let object = |feature: ParsedFeature| -> Object<'py> {
+        match feature {
+            ParsedFeature::Fixed(values) => tree(values).object(py),
+            ParsedFeature::Variable(values, lengths) => {
+                Ok(PyTuple::new(py, [tree(values).object(py)?, wrap(py, lengths)?])?.into_any())
+            }
+        }
+    };
+    parsed.into_iter().map(object).collect()
+}
+
+/// Writes a TFRecord file.
+#[pyclass(frozen, module = "taut")]
+pub struct RecordWriter(Mutex<Option<TfRecordWriter>>);
+
+impl RecordWriter {
+    fn with_writer<R>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut TfRecordWriter) -> taut::Result<R>,
+    ) -> PyResult<R> {
+        let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = writer.as_mut().ok_or_else(|| PyValueError::new_err("the writer is closed"))?;
+        work(writer).map_err(|error| exception(py, error))
+    }
+}
+
+#[pymethods]
+impl RecordWriter {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf, compression: &str) -> PyResult<RecordWriter> {
+        let made = TfRecordWriter::create(path, self::compression(compression)?);
+        Ok(RecordWriter(Mutex::new(Some(made.map_err(|error| exception(py, error))?))))
+    }
+
+    fn write(&self, py: Python<'_>, record: &Bound<'_, PyBytes>) -> PyResult<()> {
+        self.with_writer(py, |writer| writer.write(record.as_bytes()))
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_writer(py, TfRecordWriter::flush)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let writer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        writer.map_or(Ok(()), |writer| writer.finish().map_err(|error| exception(py, error)))
+    }
+}
+
+/// The pixels of an encoded image.
+#[pyfunction]
+pub fn decode_image<'py>(
+    py: Python<'py>,
+    contents: &Bound<'py, PyAny>,
+    channels: usize,
+    wide: bool,
+) -> Object<'py> {
+    let contents = strings_of(contents)?;
+    wrap(py, call(py, usize::MAX, || data::decode_image(contents.item()?, channels, wide))?)
+}
+
+/// The frames of a GIF.
+#[pyfunction]
+pub fn decode_gif<'py>(py: Python<'py>, contents: &Bound<'py, PyAny>) -> Object<'py> {
+    let contents = strings_of(contents)?;
+    wrap(py, call(py, usize::MAX, || data::decode_gif(contents.item()?))?)
+}
+
+/// The format of an encoded image, in lower case; `None` if it is none.
+#[pyfunction]
+pub fn image_format(py: Python<'_>, contents: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let contents = strings_of(contents)?;
+    let bytes = contents.item().map_err(|error| exception(py, error))?;
+    Ok(data::image_format(bytes).map(|format| format!("{format:?}").to_lowercase()))
+}
+
+/// An image as JPEG.
+#[pyfunction]
+pub fn encode_jpeg<'py>(py: Python<'py>, image: &Bound<'py, PyAny>, quality: u8) -> Object<'py> {
+    let image = convert::tensor(image)?;
+    wrap_strings(py, call(py, usize::MAX, || data::encode_jpeg(&image, quality))?)
+}
+
+/// An image as PNG.
+#[pyfunction]
+pub fn encode_png<'py>(py: Python<'py>, image: &Bound<'py, PyAny>) -> Object<'py> {
+    let image = convert::tensor(image)?;
+    wrap_strings(py, call(py, usize::MAX, || data::encode_png(&image))?)
+}

@@ -1,0 +1,50 @@
+//! Python functions of the elements of datasets: traced where that is possible, else called.
+
+use crate::call::{PyFunctionRef, into_python};
+use crate::line;
+use crate::nest::{Leaves, Tree};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use taut::OnRetrace;
+use taut_core::with_source_location;
+
+/// An element as the arguments of a function: the parts of a tuple, or the element itself.
+pub fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTuple>> {
+    match element {
+        Tree::Tuple(parts) => {
+            let parts: Vec<Bound<'py, PyAny>> =
+                parts.iter().map(|part| part.object(py)).collect::<PyResult<_>>()?;
+            PyTuple::new(py, parts)
+        }
+        one => PyTuple::new(py, [one.object(py)?]),
+    }
+}
+
+/// A Python function of elements, traced once per type and shape. Its calls are attributed to the line that made the dataset.
+pub fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
+    let (body, at) = (function.clone(), Python::attach(line::here));
+    let program = taut::function(move |element: &Tree| {
+        into_python(|py| Tree::of(&body.get(py)?.call1(arguments(py, element)?)?, Leaves::Tensors))
+    });
+    let program = Arc::new(program.named("map").on_retrace(OnRetrace::Allow));
+    let called = Arc::new(AtomicBool::new(false));
+    move |element: Tree| {
+        let call = || {
+            into_python(|py| Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors))
+        };
+        // Elements that contain datasets or strings cannot be traced.
+        if element.holds_objects() || called.load(Ordering::Relaxed) {
+            return call();
+        }
+        match with_source_location(None, at, || program.call(&element)) {
+            // A function whose shapes or strings depend on values is called for each element, as it is in eager code.
+            Err(error) if Python::attach(|py| crate::error::needs_values(py, &error)) => {
+                called.store(true, Ordering::Relaxed);
+                call()
+            }
+            outcome => outcome,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+"""Encoded images. Also the functions of this name in `tf.image`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _native, _raw_ops as raw, dtypes
+from .._common import refuse_option
+from ..errors import InvalidArgumentError
+
+
+def _decode(contents: Any, channels: int | None, dtype: Any = dtypes.uint8) -> _native.Tensor:
+    contents = _native.string_tensor(contents)
+    if contents.ndim:
+        raise InvalidArgumentError(f"contents must be a scalar, got shape {contents.shape}")
+    return _native.decode_image(contents, channels or 0, dtypes.as_dtype(dtype) == dtypes.uint16)
+
+
+def decode_jpeg(
+    contents: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> _native.Tensor:
+    """Decodes a JPEG image: uint8 [height, width, channels]. Pixels may differ from other decoders by rounding."""
+    for parameter, value, default in (
+        ("fancy_upscaling", fancy_upscaling, True),
+        ("try_recover_truncated", try_recover_truncated, False),
+        ("acceptable_fraction", acceptable_fraction, 1),
+    ):
+        refuse_option("decode_jpeg", parameter, value, "the decoder has no such option", default)
+    if ratio not in (1, 2, 4, 8):
+        raise InvalidArgumentError(f"ratio must be 1, 2, 4 or 8, got {ratio}")
+    image = _decode(contents, channels)
+    if ratio == 1:
+        return image
+    height, width = (-(-size // ratio) for size in image.shape[:2])
+    from .._ops.image import resize
+
+    small = resize(image, [height, width], method="area")
+    return raw.cast(raw.round(small), dtypes.uint8)
+
+
+def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> _native.Tensor:
+    """Decodes a PNG image: uint8 or uint16 [height, width, channels]."""
+    if dtypes.as_dtype(dtype) not in (dtypes.uint8, dtypes.uint16):
+        raise TypeError(f"dtype must be uint8 or uint16, got {dtypes.as_dtype(dtype).name}")
+    return _decode(contents, channels, dtype)
+
+
+def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> _native.Tensor:
+    """Decodes a BMP image: uint8 [height, width, channels]."""
+    return _decode(contents, channels)
+
+
+def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> _native.Tensor:
+    """Decodes a WebP image that is not animated: uint8 [height, width, channels]."""
+    refuse_option("decode_webp", "dtype", dtypes.as_dtype(dtype), "pixels of WebP images have 8 bits", dtypes.uint8)
+    return _decode(contents, channels)
+
+
+def decode_gif(contents: Any, name: str | None = None) -> _native.Tensor:
+    """Decodes a GIF: uint8 [frames, height, width, 3]."""
+    return _native.decode_gif(_native.string_tensor(contents))
+
+
+def decode_image(
+    contents: Any,
+    channels: int | None = None,
+    dtype: Any = dtypes.uint8,
+    name: str | None = None,
+    expand_animations: bool = True,
+) -> _native.Tensor:
+    """Decodes a BMP, GIF, JPEG, PNG or WebP image. A GIF has frames as its first axis, unless `expand_animations` is
+    False. Floats are in [0, 1].
+    """
+    dtype = dtypes.as_dtype(dtype)
+    if _native.image_format(_native.string_tensor(contents)) == "gif":
+        frames = decode_gif(contents)
+        image = frames if expand_animations else frames[0]
+        if channels == 1:
+            from .._ops.color import rgb_to_grayscale
+
+            image = rgb_to_grayscale(image)
+    else:
+        image = _decode(contents, channels, dtype)
+    if image.dtype == dtype:
+        return image
+    from .._ops.color import convert_image_dtype
+
+    return convert_image_dtype(image, dtype)
+
+
+def decode_and_crop_jpeg(contents: Any, crop_window: Any, channels: int = 0, name: str | None = None) -> _native.Tensor:
+    """Decodes a JPEG image and crops it to [y, x, height, width]."""
+    y, x, height, width = (int(value) for value in np.asarray(crop_window).tolist())
+    image = _decode(contents, channels)
+    rows, columns = image.shape[:2]
+    if min(y, x) < 0 or min(height, width) < 1 or y + height > rows or x + width > columns:
+        raise InvalidArgumentError(f"crop_window must lie within {rows}x{columns}, got {[y, x, height, width]}")
+    return image[y : y + height, x : x + width]
+
+
+def encode_jpeg(
+    image: Any,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
+    name: str | None = None,
+) -> _native.Tensor:
+    """Encodes uint8 [height, width, 1 or 3] as JPEG."""
+    refuse_option("encode_jpeg", "progressive", progressive, "the encoder has no such option", False)
+    refuse_option("encode_jpeg", "optimize_size", optimize_size, "the encoder has no such option", False)
+    refuse_option("encode_jpeg", "chroma_downsampling", chroma_downsampling, "the encoder has no such option", True)
+    refuse_option("encode_jpeg", "xmp_metadata", xmp_metadata, "the encoder has no such option", "")
+    tensor = _native.as_tensor(image)
+    wanted = {"": None, "grayscale": 1, "rgb": 3}.get(format, -1)
+    if wanted is not None and (wanted == -1 or tensor.shape[-1] != wanted):
+        raise InvalidArgumentError(f"format must be '', 'grayscale' or 'rgb' and match {tensor.shape}, got {format!r}")
+    return _native.encode_jpeg(tensor, int(quality))
+
+
+def encode_png(image: Any, compression: int = -1, name: str | None = None) -> _native.Tensor:
+    """Encodes uint8 or uint16 [height, width, 1 to 4] as PNG; of several images, each."""
+    refuse_option("encode_png", "compression", compression, "the encoder chooses it", -1)
+    tensor = _native.as_tensor(image)
+    if tensor.ndim <= 3:
+        return _native.encode_png(tensor)
+    flat = raw.reshape(tensor, [-1, *tensor.shape[-3:]])
+    made = raw.stack([_native.encode_png(flat[i]) for i in range(flat.shape[0])], 0)
+    return raw.reshape(made, tensor.shape[:-3])
+
+
+def is_jpeg(contents: Any, name: str | None = None) -> _native.Tensor:
+    """Whether a string is a JPEG image, by its first bytes."""
+    return _native.own_tensor(_native.image_format(_native.string_tensor(contents)) == "jpeg")
+
+
+def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str | None = None) -> _native.Tensor:
+    """The shape of a JPEG image: [height, width, channels]."""
+    return _native.own_tensor(np.array(tuple(_decode(contents, 0).shape)), output_type)

@@ -1,0 +1,318 @@
+"""Lookup tables: `tf.lookup`.
+
+Tables of strings are looked up without the interpreter lock. Tables of numbers are sorted, so that a lookup is two ops that
+also run in traced functions.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from . import _namespace, _native, _raw_ops as raw, dtypes
+from .errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from .ragged_tensor import RaggedTensor, map_flat_values
+from .sparse_tensor import SparseTensor
+
+__all__ = [
+    "KeyValueTensorInitializer",
+    "StaticHashTable",
+    "StaticVocabularyTable",
+    "TextFileIndex",
+    "TextFileInitializer",
+    "experimental",
+]
+
+
+class TextFileIndex:
+    """What of a line of a file is a key or a value: all of it, or its number. Columns are counted from 0."""
+
+    WHOLE_LINE = -2
+    LINE_NUMBER = -1
+
+
+class KeyValueTensorInitializer:
+    """Keys and values of a table as tensors."""
+
+    def __init__(
+        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
+    ) -> None:
+        self.keys = raw.reshape(_native.as_tensor(keys, key_dtype), [-1])
+        self.values = raw.reshape(_native.as_tensor(values, value_dtype), [-1])
+        if self.keys.shape != self.values.shape:
+            raise InvalidArgumentError(
+                f"keys and values must have equal lengths, got {self.keys.shape[0]} and {self.values.shape[0]}"
+            )
+
+    @property
+    def key_dtype(self) -> _native.DType:
+        """The type of the keys."""
+        return self.keys.dtype
+
+    @property
+    def value_dtype(self) -> _native.DType:
+        """The type of the values."""
+        return self.values.dtype
+
+
+class TextFileInitializer(KeyValueTensorInitializer):
+    """Keys and values of a table from the lines of a file."""
+
+    def __init__(
+        self,
+        filename: Any,
+        key_dtype: Any,
+        key_index: int,
+        value_dtype: Any,
+        value_index: int,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = None,
+        value_index_offset: int = 0,
+    ) -> None:
+        path = os.fsdecode(filename) if isinstance(filename, (str, bytes, os.PathLike)) else filename.item().decode()
+        if not os.path.exists(path):
+            raise NotFoundError(f"{path}: no such file\n  at {_native.calling_line()}")
+        with open(path, "rb") as file:
+            lines = [line.rstrip(b"\n").rstrip(b"\r") for line in file]
+        if vocab_size is not None:
+            if len(lines) < vocab_size:
+                raise InvalidArgumentError(f"{path}: expected {vocab_size} lines, got {len(lines)}")
+            lines = lines[:vocab_size]
+        split = delimiter.encode()
+
+        def column(index: int, dtype: Any, offset: int = 0) -> _native.Tensor:
+            dtype = dtypes.as_dtype(dtype)
+            if index == TextFileIndex.LINE_NUMBER:
+                return _native.as_tensor(np.arange(len(lines), dtype=np.int64) + offset, dtype)
+            found = list(lines)
+            if index != TextFileIndex.WHOLE_LINE:
+                for number, line in enumerate(lines):
+                    parts = line.split(split)
+                    if index >= len(parts):
+                        raise InvalidArgumentError(
+                            f"{path}, line {number + 1}: expected at least {index + 1} columns, got {len(parts)}"
+                        )
+                    found[number] = parts[index]
+            strings = _native.string_tensor(np.array([*found, None], object)[:-1])
+            if dtype == dtypes.string:
+                return strings
+            wide = dtypes.float32 if dtype.is_floating else dtypes.int64
+            return raw.cast(_native.string_to_number(strings, wide), dtype)
+
+        super().__init__(column(key_index, key_dtype), column(value_index, value_dtype, value_index_offset))
+
+
+class _Lookup:
+    """The positions of keys, or -1."""
+
+    def __init__(self, keys: _native.Tensor) -> None:
+        self._strings = _native.StringTable(keys) if keys.dtype == dtypes.string else None
+        if self._strings is None:
+            values = np.asarray(keys)
+            self._order = np.argsort(values, kind="stable").astype(np.int64)
+            self._sorted = values[self._order]
+            if (self._sorted[1:] == self._sorted[:-1]).any():
+                raise InvalidArgumentError("keys must be distinct")
+
+    def positions(self, keys: Any) -> _native.Tensor:
+        """The position of each key, or -1."""
+        if self._strings is not None:
+            return self._strings.positions(keys)
+        if not len(self._sorted):
+            return raw.cast(raw.zeros_like(keys), dtypes.int64) - 1
+        flat = raw.reshape(keys, [-1])
+        at = raw.minimum(raw.searchsorted(self._sorted, flat), len(self._sorted) - 1)
+        found = raw.where(raw.equal(raw.gather(self._sorted, at), flat), raw.gather(self._order, at), -1)
+        return raw.reshape(found, keys.shape)
+
+
+def _on_keys(function: Any, keys: Any, dtype: Any) -> Any:
+    """Applies a lookup to a tensor, or to the values of a ragged or sparse one."""
+    if isinstance(keys, RaggedTensor):
+        return map_flat_values(lambda flat: _on_keys(function, flat, dtype), keys)
+    if isinstance(keys, SparseTensor):
+        return SparseTensor(keys.indices, _on_keys(function, keys.values, dtype), list(keys.shape))
+    keys = _native.as_tensor(keys, None if isinstance(keys, _native.Array) else dtype)
+    if keys.dtype != dtype:
+        raise TypeError(f"keys must be {dtype.name}, got {keys.dtype.name}")
+    return function(keys)
+
+
+class StaticHashTable:
+    """A table that does not change. Keys that it does not have get the default value.
+
+    >>> import taut as tf
+    >>> table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), default_value=-1)
+    >>> table.lookup(tf.constant(["b", "?"])).numpy().tolist()
+    [2, -1]
+    """
+
+    def __init__(
+        self, initializer: Any, default_value: Any, name: str | None = None, experimental_is_anonymous: bool = False
+    ) -> None:
+        if hasattr(initializer, "keys"):
+            self._keys, self._values = initializer.keys, initializer.values
+        else:
+            # An initializer that knows types alone makes an empty table.
+            self._keys, self._values = (
+                _native.own_tensor(np.empty(0, dtypes.as_dtype(dtype).as_numpy_dtype), dtype)
+                for dtype in (initializer.key_dtype, initializer.value_dtype)
+            )
+        self._default = raw.reshape(_native.as_tensor(default_value, self._values.dtype), [1])
+        self._pool = raw.concat([self._values, self._default], 0)
+        self._lookup = _Lookup(self._keys)
+
+    @property
+    def key_dtype(self) -> _native.DType:
+        """The type of the keys."""
+        return self._keys.dtype
+
+    @property
+    def value_dtype(self) -> _native.DType:
+        """The type of the values."""
+        return self._values.dtype
+
+    @property
+    def default_value(self) -> _native.Tensor:
+        """The value of keys that are not in the table."""
+        return raw.reshape(self._default, [])
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The value of each key."""
+
+        def find(tensor: Any) -> Any:
+            positions = self._lookup.positions(tensor)
+            return raw.gather(self._pool, raw.where(positions < 0, self._values.shape[0], positions))
+
+        return _on_keys(find, keys, self.key_dtype)
+
+    __getitem__ = lookup
+
+    def size(self, name: str | None = None) -> _native.Tensor:
+        """The number of keys."""
+        return _native.own_tensor(np.int64(self._keys.shape[0]))
+
+    def export(self, name: str | None = None) -> tuple:
+        """Keys and values."""
+        return self._keys, self._values
+
+
+class StaticVocabularyTable:
+    """A table from strings or integers to ids, with buckets for keys that it does not have."""
+
+    def __init__(
+        self,
+        initializer: Any,
+        num_oov_buckets: int,
+        lookup_key_dtype: Any = None,
+        name: str | None = None,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        if num_oov_buckets < 1:
+            raise ValueError(f"num_oov_buckets must be >= 1, got {num_oov_buckets}")
+        self._buckets = int(num_oov_buckets)
+        self._table = None
+        self._key_dtype = dtypes.as_dtype(lookup_key_dtype or dtypes.string)
+        if initializer is not None:
+            if initializer.value_dtype != dtypes.int64:
+                raise TypeError(f"values must be int64, got {initializer.value_dtype.name}")
+            self._key_dtype = dtypes.as_dtype(lookup_key_dtype or initializer.key_dtype)
+            self._table = StaticHashTable(initializer, -1)
+
+    def size(self, name: str | None = None) -> _native.Tensor:
+        """The number of keys and buckets."""
+        known = 0 if self._table is None else int(self._table.size())
+        return _native.own_tensor(np.int64(known + self._buckets))
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The id of each key; of others, that of a bucket, by a hash of the key."""
+
+        def find(tensor: Any) -> Any:
+            text = tensor
+            if tensor.dtype != dtypes.string:
+                from .strings import as_string
+
+                text = as_string(tensor)
+                tensor = tensor if self._table is None else raw.cast(tensor, self._table.key_dtype)
+            buckets = _native.string_hash_buckets(text, self._buckets)
+            if self._table is None:
+                return buckets
+            found = self._table.lookup(tensor)
+            return raw.where(found < 0, buckets + int(self._table.size()), found)
+
+        return _on_keys(find, keys, self._key_dtype)
+
+    __getitem__ = lookup
+
+
+class MutableHashTable:
+    """A table that can be changed, in eager code."""
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        name: str | None = None,
+        checkpoint: bool = True,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        self.key_dtype, self.value_dtype = dtypes.as_dtype(key_dtype), dtypes.as_dtype(value_dtype)
+        self._default = _native.as_tensor(default_value, self.value_dtype).numpy()
+        self._entries: dict[Any, Any] = {}
+
+    @staticmethod
+    def _flat(tensor: Any) -> list[Any]:
+        if tensor.is_symbolic:
+            raise FailedPreconditionError("a mutable table must be used outside of tf.function")
+        return np.asarray(tensor).reshape(-1).tolist()
+
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
+        """Sets the values of keys."""
+        keys, values = _native.as_tensor(keys, self.key_dtype), _native.as_tensor(values, self.value_dtype)
+        if keys.shape != values.shape:
+            raise InvalidArgumentError(f"keys and values must have equal shapes, got {keys.shape} and {values.shape}")
+        self._entries.update(zip(self._flat(keys), self._flat(values)))
+
+    def remove(self, keys: Any, name: str | None = None) -> None:
+        """Removes keys."""
+        for key in self._flat(_native.as_tensor(keys, self.key_dtype)):
+            self._entries.pop(key, None)
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The value of each key."""
+
+        def find(tensor: Any) -> Any:
+            default = self._default.item() if hasattr(self._default, "item") else self._default
+            values = [self._entries.get(key, default) for key in self._flat(tensor)]
+            array = np.array([*values, None], object)[:-1] if self.value_dtype == dtypes.string else np.array(values)
+            return _native.own_tensor(array.reshape(tuple(tensor.shape)), self.value_dtype)
+
+        return _on_keys(find, keys, self.key_dtype)
+
+    __getitem__ = lookup
+
+    def size(self, name: str | None = None) -> _native.Tensor:
+        """The number of keys."""
+        return _native.own_tensor(np.int64(len(self._entries)))
+
+    def export(self, name: str | None = None) -> tuple:
+        """Keys and values."""
+        parts = []
+        for values, dtype in ((self._entries.keys(), self.key_dtype), (self._entries.values(), self.value_dtype)):
+            array = np.array([*values, None], object)[:-1]
+            kind = object if dtype == dtypes.string else dtype.as_numpy_dtype
+            parts.append(_native.own_tensor(array.astype(kind), dtype))
+        return tuple(parts)
+
+
+class experimental:  # noqa: N801
+    """The namespace `tf.lookup.experimental`."""
+
+    MutableHashTable = MutableHashTable
+
+
+__getattr__, __dir__ = _namespace.plain(__name__)

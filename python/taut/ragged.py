@@ -1,0 +1,145 @@
+"""Functions of ragged tensors: `tf.ragged`."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from typing import Any
+
+import numpy as np
+
+from . import _namespace, _native, _raw_ops as raw, dtypes, nest
+from .ragged_tensor import RaggedTensor, map_flat_values
+
+__all__ = ["boolean_mask", "constant", "map_flat_values", "range", "stack"]
+
+
+def constant(
+    pylist: Any,
+    dtype: Any = None,
+    ragged_rank: int | None = None,
+    inner_shape: Any = None,
+    name: str | None = None,
+    row_splits_dtype: Any = dtypes.int64,
+) -> Any:
+    """Creates a ragged tensor from nested lists. All dimensions but the first are ragged, unless `ragged_rank` or
+    `inner_shape` says otherwise.
+    """
+    depth = _depth(pylist)
+    if ragged_rank is None:
+        ragged_rank = max(0, depth - 1 - (0 if inner_shape is None else len(tuple(inner_shape))))
+    if ragged_rank >= max(depth, 1):
+        raise ValueError(f"ragged_rank must be < {depth}, the depth of the list, got {ragged_rank}")
+    splits = []
+    values = pylist
+    for _ in [None] * ragged_rank:
+        lengths = [_length(row) for row in values]
+        splits.append(np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64))
+        values = [item for row in values for item in row]
+    flat = _flat(values, dtype, inner_shape, depth - ragged_rank)
+    integers = dtypes.as_dtype(row_splits_dtype).as_numpy_dtype
+    return RaggedTensor.from_nested_row_splits(flat, [one.astype(integers) for one in splits]) if splits else flat
+
+
+def _length(row: Any) -> int:
+    if not isinstance(row, (list, tuple, np.ndarray)):
+        raise ValueError(f"all scalars must have the same nesting depth, got {row!r} beside lists")
+    return len(row)
+
+
+def _flat(values: list, dtype: Any, inner_shape: Any, depth: int) -> _native.Tensor:
+    if not len(values):
+        shape = (0, *(() if inner_shape is None else tuple(inner_shape)))
+        if dtype is not None and dtypes.as_dtype(dtype) == dtypes.string:
+            return _native.string_tensor(np.empty(shape, object))
+        return _native.own_tensor(np.zeros(shape, np.float32), dtype)
+    if any(isinstance(value, (list, tuple)) for value in values) != (depth > 1):
+        raise ValueError("all scalars must have the same nesting depth")
+    return _native.own_tensor(values, dtype)
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.ndim
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        return 0
+    return 1 + max((_depth(part) for part in value), default=0)
+
+
+def range(
+    starts: Any,
+    limits: Any = None,
+    deltas: Any = 1,
+    dtype: Any = None,
+    name: str | None = None,
+    row_splits_dtype: Any = dtypes.int64,
+) -> RaggedTensor:
+    """Sequences of numbers, one per row: `tf.range(starts[i], limits[i], deltas[i])`."""
+    if limits is None:
+        starts, limits = 0, starts
+    kind = dtypes.int32 if dtype is None else dtypes.as_dtype(dtype)
+    parts = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in (starts, limits, deltas)))
+    rows = [np.arange(first, last, step) for first, last, step in zip(*parts)]
+    values = np.concatenate(rows) if rows else np.zeros(0)
+    made = RaggedTensor.from_row_lengths(_native.own_tensor(values, kind), [len(row) for row in rows])
+    return made.with_row_splits_dtype(row_splits_dtype)
+
+
+def stack(values: Any, axis: int = 0, name: str | None = None) -> RaggedTensor:
+    """Stacks tensors, or ragged tensors of one rank, along a new first axis."""
+    if axis != 0:
+        raise ValueError(f"axis must be 0, got {axis}")
+    parts = [value if isinstance(value, RaggedTensor) else _native.as_tensor(value) for value in values]
+    if not any(isinstance(part, RaggedTensor) for part in parts):
+        return RaggedTensor.from_row_lengths(raw.concat(parts, 0), [part.shape[0] for part in parts])
+    flat = [part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in parts]
+    inner = RaggedTensor.from_row_lengths(
+        _joined([part.values for part in flat]), np.concatenate([np.diff(np.asarray(part.row_splits)) for part in flat])
+    )
+    return RaggedTensor.from_row_lengths(inner, [len(part) for part in flat])
+
+
+def _joined(parts: list) -> Any:
+    if not isinstance(parts[0], RaggedTensor):
+        return raw.concat(parts, 0)
+    lengths = np.concatenate([np.diff(np.asarray(part.row_splits)) for part in parts])
+    return RaggedTensor.from_row_lengths(_joined([part.values for part in parts]), lengths)
+
+
+def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
+    """The elements of each row where a mask is true."""
+    if not isinstance(data, RaggedTensor):
+        data = RaggedTensor.from_tensor(data) if _native.as_tensor(data).ndim > 1 else data
+    if not isinstance(mask, RaggedTensor):
+        mask = RaggedTensor.from_tensor(mask)
+    keep = np.asarray(mask.flat_values)
+    splits = np.asarray(mask.row_splits)
+    lengths = [int(keep[start:end].sum()) for start, end in itertools.pairwise(splits)]
+    return RaggedTensor.from_row_lengths(raw.gather(data.values, np.flatnonzero(keep)), lengths)
+
+
+def has_strings(structure: Any) -> bool:
+    """Whether a structure has strings or ragged tensors, whose rows cannot be computed in a loop of the engine."""
+    return any(isinstance(leaf, (RaggedTensor, _native.StringTensor)) for leaf in nest.flatten(structure))
+
+
+def map_rows(function: Any, elems: Any) -> Any:
+    """Applies a function to each row, op by op. Results of different lengths are stacked to a ragged tensor."""
+    flat = nest.flatten(elems)
+    rows = [nest.pack_sequence_as(elems, [leaf[i] for leaf in flat]) for i in builtins.range(len(flat[0]))]
+    made = [function(row) for row in rows]
+    if not made:
+        raise ValueError("elems must have at least one row, got none")
+    columns = zip(*(nest.flatten(one) for one in made))
+    return nest.pack_sequence_as(made[0], [_stacked(list(column)) for column in columns])
+
+
+def _stacked(parts: list[Any]) -> Any:
+    tensors = [part if isinstance(part, RaggedTensor) else _native.as_tensor(part) for part in parts]
+    is_equal = len({tuple(tensor.shape) for tensor in tensors if not isinstance(tensor, RaggedTensor)}) == 1
+    if is_equal and not any(isinstance(tensor, RaggedTensor) for tensor in tensors):
+        return raw.stack(tensors, 0)
+    return stack(tensors)
+
+
+__getattr__, __dir__ = _namespace.plain(__name__)

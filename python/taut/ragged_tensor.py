@@ -1,0 +1,511 @@
+"""Ragged tensors: rows of different lengths, as values and row splits."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from . import _native, _raw_ops as raw, dtypes
+from .errors import InvalidArgumentError
+from .shape import TensorShape
+
+
+class RaggedTensor:
+    """Rows of different lengths: the values of all rows, and where each row begins and ends in them.
+
+    The values are a tensor, or a ragged tensor with one ragged dimension less.
+
+    >>> import taut as tf
+    >>> rows = tf.ragged.constant([[1, 2], [], [3]])
+    >>> rows.row_splits.numpy().tolist(), rows.to_tensor().numpy().tolist()
+    ([0, 2, 2, 3], [[1, 2], [0, 0], [3, 0]])
+    """
+
+    __array_priority__ = 100
+
+    def __init__(self, values: Any, row_splits: Any) -> None:
+        self._values = values
+        self._row_splits = row_splits
+
+    # Construction.
+
+    @classmethod
+    def from_row_splits(
+        cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Row `i` is `values[row_splits[i]:row_splits[i + 1]]`."""
+        values = values if isinstance(values, RaggedTensor) else _native.as_tensor(values)
+        splits = np.asarray(row_splits, np.int32 if _is_int32(row_splits) else np.int64)
+        count = _rows(values)
+        if splits.ndim != 1 or not len(splits) or splits[0] != 0 or (np.diff(splits) < 0).any() or splits[-1] != count:
+            raise InvalidArgumentError(
+                f"row_splits must begin with 0, must not decrease and must end with {count}, got {splits.tolist()}"
+            )
+        return cls(values, _native.own_tensor(splits))
+
+    @classmethod
+    def from_row_lengths(
+        cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Row `i` has the next `row_lengths[i]` values."""
+        lengths = np.asarray(row_lengths, np.int64)
+        if (lengths < 0).any():
+            raise InvalidArgumentError(f"row_lengths must be >= 0, got {lengths.tolist()}")
+        return cls.from_row_splits(values, np.concatenate([[0], np.cumsum(lengths)]))
+
+    @classmethod
+    def from_row_starts(
+        cls, values: Any, row_starts: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Row `i` begins at `row_starts[i]` and ends where the next one begins."""
+        values = values if isinstance(values, RaggedTensor) else _native.as_tensor(values)
+        return cls.from_row_splits(values, np.concatenate([np.asarray(row_starts, np.int64), [_rows(values)]]))
+
+    @classmethod
+    def from_row_limits(
+        cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Row `i` ends at `row_limits[i]` and begins where the one before ends."""
+        return cls.from_row_splits(values, np.concatenate([[0], np.asarray(row_limits, np.int64)]))
+
+    @classmethod
+    def from_value_rowids(
+        cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Value `i` is in row `value_rowids[i]`; the ids do not decrease."""
+        ids = np.asarray(value_rowids, np.int64)
+        if (np.diff(ids) < 0).any():
+            raise InvalidArgumentError(f"value_rowids must not decrease, got {ids.tolist()}")
+        count = (int(ids[-1]) + 1 if len(ids) else 0) if nrows is None else int(nrows)
+        if len(ids) and ids[-1] >= count:
+            raise InvalidArgumentError(f"value_rowids must be < nrows ({count}), got {int(ids[-1])}")
+        return cls.from_row_lengths(values, np.bincount(ids, minlength=count))
+
+    @classmethod
+    def from_uniform_row_length(
+        cls, values: Any, uniform_row_length: Any, nrows: Any = None, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Every row has `uniform_row_length` values."""
+        values = values if isinstance(values, RaggedTensor) else _native.as_tensor(values)
+        length, count = int(uniform_row_length), _rows(values)
+        rows = int(nrows) if nrows is not None else count // length if length else 0
+        if rows * length != count:
+            raise InvalidArgumentError(f"{count} values must be a multiple of uniform_row_length, got {length}")
+        return cls.from_row_lengths(values, [length] * rows)
+
+    @classmethod
+    def from_nested_row_splits(
+        cls, flat_values: Any, nested_row_splits: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Several ragged dimensions, the outermost first."""
+        made = flat_values
+        for splits in reversed(list(nested_row_splits)):
+            made = cls.from_row_splits(made, splits)
+        return made
+
+    @classmethod
+    def from_nested_row_lengths(
+        cls, flat_values: Any, nested_row_lengths: Any, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Several ragged dimensions, the outermost first."""
+        made = flat_values
+        for lengths in reversed(list(nested_row_lengths)):
+            made = cls.from_row_lengths(made, lengths)
+        return made
+
+    @classmethod
+    def from_tensor(
+        cls,
+        tensor: Any,
+        lengths: Any = None,
+        padding: Any = None,
+        ragged_rank: int = 1,
+        name: str | None = None,
+        row_splits_dtype: Any = dtypes.int64,
+    ) -> RaggedTensor:
+        """The rows of a tensor: their first `lengths` elements, or without trailing `padding`, or whole."""
+        if ragged_rank != 1:
+            raise ValueError(f"ragged_rank must be 1, got {ragged_rank}: nest ragged tensors with from_row_splits")
+        tensor = _native.as_tensor(tensor)
+        if tensor.ndim < 2:
+            raise ValueError(f"tensor must have rank >= 2, got shape {tensor.shape}")
+        rows, width = tensor.shape[:2]
+        if padding is not None:
+            equal = np.asarray(tensor == padding)
+            same: Any = equal.all(tuple(range(2, equal.ndim)))
+            sizes = np.array([width - int(np.argmin(row[::-1])) if not row.all() else 0 for row in same], np.int64)
+        else:
+            sizes = np.full(rows, width, np.int64) if lengths is None else np.asarray(lengths, np.int64)
+        keep = np.arange(width)[None, :] < sizes[:, None]
+        flat = raw.reshape(tensor, [rows * width, *tensor.shape[2:]])
+        made = cls.from_row_lengths(raw.gather(flat, np.flatnonzero(keep)), sizes)
+        return made.with_row_splits_dtype(row_splits_dtype)
+
+    # Parts.
+
+    @property
+    def values(self) -> Any:
+        """The values of all rows: a tensor, or a ragged tensor."""
+        return self._values
+
+    @property
+    def flat_values(self) -> _native.Tensor:
+        """The innermost values."""
+        return self._values.flat_values if isinstance(self._values, RaggedTensor) else self._values
+
+    @property
+    def row_splits(self) -> _native.Tensor:
+        """Where rows begin in the values, and where the last one ends."""
+        return self._row_splits
+
+    @property
+    def nested_row_splits(self) -> tuple:
+        """The row splits of all ragged dimensions, the outermost first."""
+        inner = self._values.nested_row_splits if isinstance(self._values, RaggedTensor) else ()
+        return (self._row_splits, *inner)
+
+    @property
+    def ragged_rank(self) -> int:
+        """The number of ragged dimensions."""
+        return len(self.nested_row_splits)
+
+    @property
+    def dtype(self) -> _native.DType:
+        """The element type."""
+        return self.flat_values.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape, with None for ragged dimensions."""
+        inner = self._values.shape
+        return TensorShape([self._splits.size - 1, None, *tuple(inner)[1:]])
+
+    def get_shape(self) -> TensorShape:
+        """The shape, with None for ragged dimensions."""
+        return self.shape
+
+    @property
+    def uniform_row_length(self) -> None:
+        """The length of all rows if it is part of the type: never."""
+        return None
+
+    @property
+    def _splits(self) -> np.ndarray:
+        return np.asarray(self._row_splits)
+
+    def nrows(self, out_type: Any = None, name: str | None = None) -> _native.Tensor:
+        """The number of rows."""
+        return _native.own_tensor(np.int64(self._splits.size - 1), out_type or self._row_splits.dtype)
+
+    def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
+        """The length of each row; of the rows along an inner axis, as a ragged tensor."""
+        if axis == 0:
+            return self.nrows()
+        if axis == 1:
+            return _native.own_tensor(np.diff(self._splits))
+        if not isinstance(self._values, RaggedTensor):
+            raise ValueError(f"axis must be in [0, {self.ragged_rank}], got {axis}")
+        return self.with_values(self._values.row_lengths(axis - 1))
+
+    def nested_row_lengths(self, name: str | None = None) -> tuple:
+        """The row lengths of all ragged dimensions, the outermost first."""
+        return tuple(_native.own_tensor(np.diff(np.asarray(splits))) for splits in self.nested_row_splits)
+
+    def row_starts(self, name: str | None = None) -> _native.Tensor:
+        """Where each row begins."""
+        return self._row_splits[:-1]
+
+    def row_limits(self, name: str | None = None) -> _native.Tensor:
+        """Where each row ends."""
+        return self._row_splits[1:]
+
+    def value_rowids(self, name: str | None = None) -> _native.Tensor:
+        """The row of each value."""
+        return _native.own_tensor(np.repeat(np.arange(self._splits.size - 1), np.diff(self._splits)))
+
+    def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> _native.Tensor:
+        """The shape of the smallest tensor that holds all rows."""
+        sizes = [self._splits.size - 1]
+        sizes += [int(np.diff(np.asarray(splits)).max(initial=0)) for splits in self.nested_row_splits]
+        sizes += list(self.flat_values.shape[1:])
+        made = _native.own_tensor(np.array(sizes, np.int64), out_type or self._row_splits.dtype)
+        return made if axis is None else made[axis]
+
+    def with_values(self, new_values: Any) -> RaggedTensor:
+        """The same rows of other values."""
+        return RaggedTensor(new_values, self._row_splits)
+
+    def with_flat_values(self, new_values: Any) -> RaggedTensor:
+        """The same rows of other innermost values."""
+        inner = self._values
+        return self.with_values(inner.with_flat_values(new_values) if isinstance(inner, RaggedTensor) else new_values)
+
+    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
+        """The same rows with row splits of type int32 or int64."""
+        values = self._values.with_row_splits_dtype(dtype) if isinstance(self._values, RaggedTensor) else self._values
+        return RaggedTensor(values, raw.cast(self._row_splits, dtypes.as_dtype(dtype)))
+
+    def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
+        """Merges adjacent dimensions."""
+        if outer_axis == inner_axis:
+            return self
+        if outer_axis == 0 and inner_axis == 1:
+            return self._values
+        if outer_axis == 0:
+            values = self._values
+            return (
+                values.merge_dims(0, inner_axis - 1) if isinstance(values, RaggedTensor) else raw.reshape(values, [-1])
+            )
+        values = self._values
+        if outer_axis == 1 and isinstance(values, RaggedTensor):
+            inner = values.merge_dims(0, inner_axis - 1)
+            splits = self._splits
+            for nested in values.nested_row_splits[: inner_axis - 1]:
+                splits = np.asarray(nested)[splits]
+            return RaggedTensor.from_row_splits(inner, splits)
+        if isinstance(values, RaggedTensor):
+            return self.with_values(values.merge_dims(outer_axis - 1, inner_axis - 1))
+        flat = raw.reshape(values, [values.shape[0], *(values.shape[1 : outer_axis - 1]), -1])
+        return self.with_values(flat)
+
+    # Conversion.
+
+    def to_list(self) -> list:
+        """The rows as nested lists."""
+        values = self._values.to_list() if isinstance(self._values, RaggedTensor) else self._values.tolist()
+        splits = self._splits.tolist()
+        return [values[start:end] for start, end in itertools.pairwise(splits)]
+
+    def numpy(self) -> np.ndarray:
+        """The rows as an array: of arrays, if they have different lengths."""
+        rows = [self[i].numpy() for i in range(self._splits.size - 1)]
+        if len({np.shape(row) for row in rows}) <= 1 and not any(row.dtype == object and row.ndim for row in rows):
+            return np.array(rows)
+        made = np.empty(len(rows), object)
+        for i, row in enumerate(rows):
+            made[i] = row
+        return made
+
+    def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> _native.Tensor:
+        """A tensor in which rows are padded with `default_value` (0 or the empty string) to one length, or to a shape."""
+        values = self._values
+        wanted = None if shape is None else list(shape)
+        if isinstance(values, RaggedTensor):
+            values = values.to_tensor(default_value, shape=None if wanted is None else [None, *wanted[2:]])
+        splits = self._splits
+        lengths = np.diff(splits)
+        rows, width = len(lengths), int(lengths.max(initial=0))
+        if wanted is not None:
+            rows = rows if wanted[0] in (None, -1) else int(wanted[0])
+            width = width if len(wanted) < 2 or wanted[1] in (None, -1) else int(wanted[1])
+            for size, axis in zip(wanted[2:], range(1, values.ndim)):
+                if size not in (None, -1) and size != values.shape[axis]:
+                    raise ValueError(f"shape {wanted} does not fit values of shape {values.shape}")
+        columns = np.arange(width)[None, :]
+        starts = np.zeros(rows, np.int64)
+        sizes = np.zeros(rows, np.int64)
+        kept = min(rows, len(lengths))
+        starts[:kept], sizes[:kept] = splits[:-1][:kept], lengths[:kept]
+        inside = columns < sizes[:, None]
+        # One more row of padding, which positions outside of rows refer to.
+        default = "" if self.dtype == dtypes.string else 0
+        fill = _native.as_tensor(default if default_value is None else default_value, self.dtype)
+        padding = raw.broadcast_to(fill, [1, *values.shape[1:]])
+        pool = raw.concat([values, padding], 0)
+        return raw.gather(pool, np.where(inside, starts[:, None] + columns, values.shape[0]))
+
+    def to_sparse(self, name: str | None = None) -> Any:
+        """A sparse tensor of the values; of one ragged dimension."""
+        from .sparse_tensor import SparseTensor
+
+        if self.ragged_rank != 1 or self._values.ndim != 1:
+            raise ValueError(f"expected one ragged dimension of scalars, got shape {self.shape}")
+        splits = self._splits
+        rows = np.asarray(self.value_rowids())
+        indices = np.stack([rows, np.arange(len(rows)) - splits[:-1][rows]], 1)
+        return SparseTensor(indices, self._values, np.asarray(self.bounding_shape()).tolist())
+
+    # Indexing.
+
+    def __len__(self) -> int:
+        return self._splits.size - 1
+
+    def __iter__(self) -> Iterator:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        key = key if isinstance(key, tuple) else (key,)
+        if not key or (key[0] is Ellipsis and len(key) == 1):
+            return self
+        first, rest = key[0], key[1:]
+        if isinstance(first, slice):
+            return self._rows_at(np.arange(len(self))[first])._inner(rest)
+        row = int(first)
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row must be in [{-len(self)}, {len(self)}), got {row}")
+        row %= len(self)
+        start, end = self._splits[row : row + 2].tolist()
+        found = self._values[start:end]
+        return found[rest] if rest else found
+
+    def _rows_at(self, rows: np.ndarray) -> RaggedTensor:
+        """The rows at these indices."""
+        splits = self._splits
+        lengths = np.diff(splits)[rows]
+        picked = [np.arange(splits[row], splits[row + 1]) for row in rows]
+        positions = np.concatenate(picked) if picked else np.zeros(0, np.int64)
+        values = self._values
+        inner = values._rows_at(positions) if isinstance(values, RaggedTensor) else raw.gather(values, positions)
+        return RaggedTensor.from_row_lengths(inner, lengths)
+
+    def _inner(self, rest: tuple) -> Any:
+        """Applies subscripts to each row."""
+        if not rest:
+            return self
+        if rest[0] is Ellipsis and len(rest) == 1:
+            return self
+        if isinstance(rest[0], slice):
+            pieces = [np.arange(start, end)[rest[0]] for start, end in zip(self._splits, self._splits[1:])]
+            positions = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+            values = self._values
+            inner = values._rows_at(positions) if isinstance(values, RaggedTensor) else raw.gather(values, positions)
+            made = RaggedTensor.from_row_lengths(inner, [len(piece) for piece in pieces])
+            if len(rest) == 1:
+                return made
+            key = (slice(None), *rest[1:])
+            deeper = made._values._inner(rest[1:]) if isinstance(made._values, RaggedTensor) else made._values[key]
+            return made.with_values(deeper)
+        raise ValueError("a ragged dimension must be indexed with a slice: rows may be shorter than an index")
+
+    # Arithmetic.
+
+    def _taut_parts(self) -> tuple:
+        return self._values, self._row_splits
+
+    @classmethod
+    def _taut_from_parts(cls, values: Any, row_splits: Any) -> RaggedTensor:
+        return cls(values, row_splits)
+
+    def consumers(self) -> list:
+        """The ops that use it: unknown."""
+        return []
+
+    def __repr__(self) -> str:
+        return f"<tf.RaggedTensor {_text(self.to_list())}>"
+
+    __str__ = __repr__
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        made = self.numpy()
+        return made if dtype is None else made.astype(dtype)
+
+
+def _text(rows: list) -> str:
+    return "[" + ", ".join(_text(row) if isinstance(row, list) else repr(row) for row in rows) + "]"
+
+
+def _is_int32(splits: Any) -> bool:
+    return getattr(splits, "dtype", None) is not None and str(getattr(splits.dtype, "name", splits.dtype)) == "int32"
+
+
+def _rows(values: Any) -> int:
+    if isinstance(values, RaggedTensor):
+        return len(values)
+    if not values.ndim:
+        raise ValueError("values must have rank >= 1, got a scalar")
+    return values.shape[0]
+
+
+def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Applies a function to the innermost values of ragged arguments, which must have equal row splits."""
+    ragged = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, RaggedTensor)]
+    if not ragged:
+        return op(*args, **kwargs)
+    first = ragged[0]
+    for other in ragged[1:]:
+        same = other.ragged_rank == first.ragged_rank and all(
+            np.array_equal(np.asarray(a), np.asarray(b))
+            for a, b in zip(first.nested_row_splits, other.nested_row_splits)
+        )
+        if not same:
+            raise InvalidArgumentError("ragged arguments must have equal row splits")
+
+    def flat(value: Any) -> Any:
+        return value.flat_values if isinstance(value, RaggedTensor) else value
+
+    made = op(*map(flat, args), **{key: flat(value) for key, value in kwargs.items()})
+    return first.with_flat_values(made)
+
+
+def _elementwise(name: str, swapped: bool = False) -> Callable:
+    def method(self: RaggedTensor, other: Any) -> Any:
+        def work(a: Any, b: Any) -> Any:
+            return getattr(raw, name)(b, a) if swapped else getattr(raw, name)(a, b)
+
+        return map_flat_values(work, self, other)
+
+    return method
+
+
+for _dunder, _op in {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floor_div",
+    "mod": "mod",
+    "pow": "pow",
+    "and": "logical_and",
+    "or": "logical_or",
+}.items():
+    setattr(RaggedTensor, f"__{_dunder}__", _elementwise(_op))
+    setattr(RaggedTensor, f"__r{_dunder}__", _elementwise(_op, swapped=True))
+for _dunder, _op in {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}.items():
+    setattr(RaggedTensor, f"__{_dunder}__", _elementwise(_op))
+
+
+class RaggedTensorSpec:
+    """The element type and shape of ragged tensors."""
+
+    def __init__(
+        self,
+        shape: Any = None,
+        dtype: Any = dtypes.float32,
+        ragged_rank: int | None = None,
+        row_splits_dtype: Any = None,
+    ) -> None:
+        self.shape = TensorShape(shape)
+        self.dtype = dtypes.as_dtype(dtype)
+        self.ragged_rank = len(self.shape) - 1 if ragged_rank is None else ragged_rank
+        self.row_splits_dtype = dtypes.as_dtype(row_splits_dtype or dtypes.int64)
+
+    @classmethod
+    def from_value(cls, value: RaggedTensor) -> RaggedTensorSpec:
+        """The specification of a ragged tensor."""
+        return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a ragged tensor, or another specification, fits this one."""
+        return self.dtype == other.dtype and self.shape.is_compatible_with(other.shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RaggedTensorSpec) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"RaggedTensorSpec({self.shape}, {self.dtype!r}, {self.ragged_rank}, {self.row_splits_dtype!r})"

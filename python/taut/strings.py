@@ -1,0 +1,431 @@
+"""Functions of strings: `tf.strings`.
+
+Strings are bytes. Functions run op by op: a `tf.function` that is called with strings is not compiled, and values that are
+computed from strings inside of one are constants of its trace.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _namespace, _native, _raw_ops as raw, dtypes
+from ._common import as_ints, refuse
+from .errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from .ragged_tensor import RaggedTensor, map_flat_values
+
+__all__ = [
+    "as_string",
+    "bytes_split",
+    "format",
+    "join",
+    "length",
+    "lower",
+    "ngrams",
+    "reduce_join",
+    "regex_full_match",
+    "regex_replace",
+    "split",
+    "strip",
+    "substr",
+    "to_hash_bucket_fast",
+    "to_hash_bucket_strong",
+    "to_number",
+    "unicode_decode",
+    "unicode_decode_with_offsets",
+    "unicode_encode",
+    "unicode_split",
+    "unicode_split_with_offsets",
+    "unicode_transcode",
+    "unsorted_segment_join",
+    "upper",
+]
+
+
+def _on_values(function: Callable, input: Any) -> Any:
+    """Applies a function of a string tensor to a tensor, or to the values of a ragged one."""
+    if isinstance(input, RaggedTensor):
+        return map_flat_values(function, input)
+    return function(_native.string_tensor(input))
+
+
+def _bytes(value: Any) -> bytes:
+    """A scalar string as bytes."""
+    return _native.string_tensor(value).item()
+
+
+def _text(value: Any, name: str) -> str:
+    try:
+        return _bytes(value).decode()
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(f"{name} must be valid UTF-8, got {_bytes(value)!r}") from None
+
+
+def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
+    """Converts letters to lower case: those of ASCII, or all of UTF-8 text with `encoding="utf-8"`."""
+    return _on_values(lambda x: _native.string_lower(x, _is_utf8(encoding)), input)
+
+
+def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
+    """Converts letters to upper case: those of ASCII, or all of UTF-8 text with `encoding="utf-8"`."""
+    return _on_values(lambda x: _native.string_upper(x, _is_utf8(encoding)), input)
+
+
+def _is_utf8(encoding: str) -> bool:
+    if encoding not in ("", "utf-8"):
+        raise ValueError(f"encoding must be '' or 'utf-8', got {encoding!r}")
+    return encoding == "utf-8"
+
+
+def strip(input: Any, name: str | None = None) -> Any:
+    """Removes white space at both ends."""
+    return _on_values(_native.string_strip, input)
+
+
+def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
+    """The length of each string, in bytes or in characters of UTF-8 text (`unit="UTF8_CHAR"`)."""
+    return _on_values(lambda x: _native.string_length(x, unit), input)
+
+
+def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Any:
+    """The part of each string that begins at `pos` (from the end, if it is negative) and has at most `len` units."""
+    pos, size = (np.asarray(value, np.int64) for value in (pos, len))
+    return _on_values(lambda x: _native.string_substr(x, pos, size, unit), input)
+
+
+def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
+    """Joins the strings of several tensors elementwise. Scalars are joined to each element."""
+    inputs = list(inputs)
+    if any(isinstance(value, RaggedTensor) for value in inputs):
+        return map_flat_values(lambda *parts: _native.string_join(list(parts), _bytes(separator)), *inputs)
+    return _native.string_join([_native.string_tensor(value) for value in inputs], _bytes(separator))
+
+
+def reduce_join(
+    inputs: Any, axis: Any = None, keepdims: bool = False, separator: Any = "", name: str | None = None
+) -> Any:
+    """Joins the strings along axes: all of them by default."""
+    if isinstance(inputs, RaggedTensor):
+        if axis not in (-1, inputs.ragged_rank) or keepdims:
+            raise ValueError(f"axis of a ragged tensor must be -1 and keepdims False, got {axis} and {keepdims}")
+        flat = inputs
+        while isinstance(flat.values, RaggedTensor):
+            flat = flat.values
+        joined = _native.string_join_rows(flat.values, flat.row_splits, _bytes(separator))
+        return inputs.values.with_flat_values(joined) if inputs.ragged_rank > 1 else joined
+    x = _native.string_tensor(inputs)
+    # Of several axes, the strings along the first one come first.
+    axes = list(range(x.ndim)) if axis is None else [one % x.ndim if x.ndim else one for one in as_ints(axis)][::-1]
+    if any(one >= x.ndim for one in axes):
+        refuse("reduce_join", f"axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
+    outer = [one for one in range(x.ndim) if one not in axes]
+    moved = raw.transpose(x, [*outer, *axes]) if axes != list(range(x.ndim - len(axes), x.ndim)) else x
+    shape = [x.shape[one] for one in outer]
+    width = int(np.prod([x.shape[one] for one in axes], dtype=np.int64))
+    rows = int(np.prod(shape, dtype=np.int64))
+    splits = np.arange(rows + 1, dtype=np.int64) * width
+    made = _native.string_join_rows(raw.reshape(moved, [-1]) if x.ndim else x, splits, _bytes(separator))
+    if keepdims:
+        shape = [1 if one in axes else x.shape[one] for one in range(x.ndim)]
+    return _native.string_reshape(made, shape)
+
+
+def unsorted_segment_join(
+    inputs: Any, segment_ids: Any, num_segments: Any, separator: Any = "", name: str | None = None
+) -> Any:
+    """Joins the strings of each segment, in order."""
+    x, ids = _native.string_tensor(inputs), np.asarray(segment_ids).reshape(-1)
+    order = np.argsort(ids, kind="stable")
+    order = order[ids[order] >= 0]
+    counts = np.bincount(ids[order], minlength=int(num_segments))
+    splits = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    rows = raw.gather(raw.reshape(x, [-1]), order)
+    return _native.string_join_rows(rows, splits, _bytes(separator))
+
+
+def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+    """Splits strings at a separator, or at runs of white space. The parts of a scalar are a tensor, others are ragged."""
+    separator = b"" if sep is None else _bytes(sep)
+    limit = None if maxsplit < 0 else int(maxsplit)
+    return _ragged(lambda x: _native.string_split(x, separator, limit), input)
+
+
+def bytes_split(input: Any, name: str | None = None) -> Any:
+    """Splits strings into their bytes."""
+    return _ragged(_native.string_bytes_split, input)
+
+
+def _ragged(function: Callable, input: Any) -> Any:
+    """Applies a function that returns values and row splits; the result has one more, ragged dimension."""
+    if isinstance(input, RaggedTensor):
+        inner = _ragged(function, input.values)
+        return input.with_values(inner)
+    x = _native.string_tensor(input)
+    values, splits = function(x)
+    if not x.ndim:
+        return values
+    return _nested(RaggedTensor.from_row_splits(values, splits), x.shape)
+
+
+def _nested(rows: RaggedTensor, shape: Any) -> RaggedTensor:
+    """Rows of a vector as rows of a tensor of this shape."""
+    made = rows
+    for axis in reversed(range(1, len(shape))):
+        count = int(np.prod(shape[:axis], dtype=np.int64))
+        made = RaggedTensor.from_row_lengths(made, [shape[axis]] * count)
+    return made
+
+
+def ngrams(
+    data: Any,
+    ngram_width: Any,
+    separator: Any = " ",
+    pad_values: Any = None,
+    padding_width: int | None = None,
+    preserve_short_sequences: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The n-grams of the innermost dimension: `ngram_width` consecutive strings, joined; for each of several widths."""
+    widths = [int(ngram_width)] if isinstance(ngram_width, (int, np.integer)) else [int(width) for width in ngram_width]
+    pads = None
+    if pad_values is not None:
+        pads = (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else tuple(pad_values)
+        pads = tuple(_bytes(pad) for pad in pads)
+    elif padding_width is not None:
+        raise ValueError("pad_values must be given if padding_width is")
+    if padding_width is not None and padding_width < 1:
+        raise ValueError(f"padding_width must be >= 1, got {padding_width}")
+
+    def grams(values: Any, splits: Any) -> Any:
+        return _native.string_ngrams(
+            values, splits, widths, list(_bytes(separator)), _lists(pads), padding_width, preserve_short_sequences
+        )
+
+    if isinstance(data, RaggedTensor):
+        if isinstance(data.values, RaggedTensor):
+            return data.with_values(
+                ngrams(data.values, widths, separator, pad_values, padding_width, preserve_short_sequences)
+            )
+        values, splits = grams(data.values, raw.cast(data.row_splits, dtypes.int64))
+        return RaggedTensor.from_row_splits(values, splits)
+    x = _native.string_tensor(data)
+    if not x.ndim:
+        raise ValueError("data must have rank >= 1, got a scalar")
+    width = x.shape[-1]
+    rows = x.size // width if width else int(np.prod(x.shape[:-1], dtype=np.int64))
+    values, splits = grams(raw.reshape(x, [-1]), np.arange(rows + 1, dtype=np.int64) * width)
+    if x.ndim == 1:
+        return values
+    made = _nested(RaggedTensor.from_row_splits(values, splits), x.shape[:-1])
+    return made.to_tensor()
+
+
+def _lists(pads: Any) -> Any:
+    return None if pads is None else tuple(list(pad) for pad in pads)
+
+
+@functools.lru_cache(maxsize=256)
+def _regex(pattern: str, whole: bool) -> Any:
+    return _native.StringRegex(pattern, whole)
+
+
+def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Any:
+    r"""Replaces the matches of a regular expression (RE2's syntax); `\1` in `rewrite` is the first group."""
+    regex, text = _regex(_text(pattern, "pattern"), False), _bytes(rewrite)
+    return _on_values(lambda x: regex.replace(x, text, replace_global), input)
+
+
+def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
+    """Whether each string matches a regular expression (RE2's syntax) as a whole."""
+    regex = _regex(_text(pattern, "pattern"), True)
+    return _on_values(regex.full_match, input)
+
+
+def to_number(input: Any, out_type: Any = dtypes.float32, name: str | None = None) -> Any:
+    """Converts strings to numbers."""
+    dtype = dtypes.as_dtype(out_type)
+    return _on_values(lambda x: _native.string_to_number(x, dtype), input)
+
+
+def as_string(
+    input: Any,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+    name: str | None = None,
+) -> Any:
+    """Converts numbers to strings, as C's `printf` does: `%f`, or `%e` (scientific) or `%g` (shortest)."""
+    if scientific and shortest:
+        raise ValueError("scientific and shortest must not both be True")
+    if len(fill) > 1 or fill not in ("", " ", "0", "-"):
+        raise ValueError(f"fill must be '', ' ', '0' or '-', got {fill!r}")
+
+    def write(x: Any) -> Any:
+        x = _native.as_tensor(x)
+        if x.dtype == dtypes.string:
+            return x
+        if precision > -1 and not x.dtype.is_floating:
+            raise ValueError(f"precision must be -1 for {x.dtype.name}, got {precision}")
+        if x.is_symbolic:
+            raise OperatorNotAllowedInGraphError(
+                "as_string needs the value of a tensor, got a traced one"
+                f"\n  at {_native.calling_line()}\n  help: call it outside of tf.function, or in Dataset.map"
+            )
+        digits = None if precision < 0 else precision
+        return _native.string_from_numbers(x, digits, scientific, shortest, max(width, 0), ord(fill or " "))
+
+    return map_flat_values(write, input) if isinstance(input, RaggedTensor) else write(input)
+
+
+def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Any:
+    """The bucket of each string in [0, num_buckets), by FarmHash's 64-bit fingerprint: the same as TensorFlow's."""
+    return _on_values(lambda x: _native.string_hash_buckets(x, int(num_buckets)), input)
+
+
+def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Any:
+    """The bucket of each string in [0, num_buckets), by SipHash with a key of two integers."""
+    key = [int(part) % (1 << 64) for part in key]
+    if len(key) != 2:
+        raise ValueError(f"key must have 2 integers, got {len(key)}")
+    return _on_values(lambda x: _native.string_hash_buckets(x, int(num_buckets), key), input)
+
+
+def unicode_decode(
+    input: Any,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The code points of each string: a tensor for a scalar, else a ragged tensor."""
+    decode = _decoder(input_encoding, errors, replacement_char, replace_control_characters)
+    return _ragged(lambda x: decode(x)[:2], input)
+
+
+def unicode_decode_with_offsets(
+    input: Any,
+    input_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> tuple:
+    """The code points of each string, and the byte at which each character starts."""
+    decode = _decoder(input_encoding, errors, replacement_char, replace_control_characters)
+    return _ragged(lambda x: decode(x)[:2], input), _ragged(lambda x: decode(x)[2:0:-1], input)
+
+
+def _decoder(encoding: str, errors: str, replacement: int, control: bool) -> Callable:
+    def decode(x: Any) -> tuple:
+        return _native.string_decode(x, encoding, errors, replacement, replacement if control else None)
+
+    return decode
+
+
+def unicode_split(
+    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> Any:
+    """Splits strings into their characters."""
+    return _ragged(lambda x: _native.string_unicode_split(x, input_encoding, errors, replacement_char)[:2], input)
+
+
+def unicode_split_with_offsets(
+    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+) -> tuple:
+    """The characters of each string, and the byte at which each starts."""
+
+    def found(x: Any) -> tuple:
+        return _native.string_unicode_split(x, input_encoding, errors, replacement_char)
+
+    return _ragged(lambda x: found(x)[:2], input), _ragged(lambda x: found(x)[2:0:-1], input)
+
+
+def unicode_encode(
+    input: Any,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    name: str | None = None,
+) -> Any:
+    """Encodes the code points of the innermost dimension as strings."""
+    if isinstance(input, RaggedTensor):
+        if isinstance(input.values, RaggedTensor):
+            return input.with_values(unicode_encode(input.values, output_encoding, errors, replacement_char))
+        splits = raw.cast(input.row_splits, dtypes.int64)
+        return _native.string_encode(input.values, splits, output_encoding, errors, replacement_char)
+    x = _native.as_tensor(input)
+    if not x.ndim:
+        raise ValueError("input must have rank >= 1, got a scalar")
+    width, shape = x.shape[-1], list(x.shape[:-1])
+    rows = int(np.prod(shape, dtype=np.int64))
+    splits = np.arange(rows + 1, dtype=np.int64) * width
+    made = _native.string_encode(raw.reshape(x, [-1]), splits, output_encoding, errors, replacement_char)
+    return _native.string_reshape(made, shape)
+
+
+def unicode_transcode(
+    input: Any,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Converts strings from one encoding to another."""
+    decode = _decoder(input_encoding, errors, replacement_char, replace_control_characters)
+
+    def transcode(x: Any) -> Any:
+        points, splits, _ = decode(x)
+        made = _native.string_encode(points, splits, output_encoding, "replace", replacement_char)
+        return _native.string_reshape(made, list(x.shape))
+
+    return _on_values(transcode, input)
+
+
+def format(
+    template: str, inputs: Any = (), placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> Any:
+    """Formats tensors into a template. Of each dimension, the first and last `summarize` elements are written."""
+    inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    if template.count(placeholder) != len(inputs):
+        raise ValueError(f"{len(inputs)} placeholder(s) are needed in the template, got {template.count(placeholder)}")
+    parts = template.split(placeholder)
+    texts = [_summary(value, summarize) for value in inputs]
+    return _native.string_tensor(parts[0] + "".join(text + part for text, part in zip(texts, parts[1:])))
+
+
+def _summary(value: Any, most: int) -> str:
+    tensor = _native.as_tensor(value)
+    write: Callable = lambda number: str(int(number))  # noqa: E731
+    if tensor.dtype == dtypes.string:
+        write = lambda text: f'"{text.decode(errors="replace")}"'  # noqa: E731
+    elif tensor.dtype.is_floating:
+        write = functools.partial(_shortest, tensor.dtype)
+    return _rows(tensor.tolist(), most, write, tensor.ndim)
+
+
+def _shortest(dtype: Any, number: float) -> str:
+    """A number with 6 digits, or with all of them if these do not tell it from its neighbours."""
+    text = f"{number:g}"
+    same = (dtype != dtypes.float64 and np.float32(text) == np.float32(number)) or float(text) == number
+    return text if same else f"{number:.9g}" if dtype != dtypes.float64 else repr(number)
+
+
+def _rows(values: Any, most: int, write: Callable, depth: int, indent: str = " ") -> str:
+    if not depth:
+        return write(values)
+    count = len(values)
+    shown = range(count) if most < 0 or count <= 2 * most else [*range(most), None, *range(count - most, count)]
+    gap = " " if depth == 1 else "\n" * (depth - 1) + indent
+    parts = ["..." if i is None else _rows(values[i], most, write, depth - 1, indent + " ") for i in shown]
+    return "[" + gap.join(parts) + "]"
+
+
+__getattr__, __dir__ = _namespace.plain(__name__)

@@ -1,0 +1,63 @@
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, and of Keras's preprocessing. Run it where
+TensorFlow is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+import tempfile
+from typing import Any
+
+import numpy as np
+
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests"
+
+
+def plain(value: Any) -> Any:
+    """A result as lists, numbers and texts, with its type and shape."""
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in sorted(value.items())}
+    if type(value).__name__ == "RaggedTensor":
+        return {"ragged": _values(value.to_list()), "type": value.dtype.name}
+    if hasattr(value, "numpy"):
+        array = np.asarray(value.numpy())
+        return {"type": value.dtype.name, "shape": list(array.shape), "values": _values(array.tolist())}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return _values(value)
+
+
+def _values(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_values(part) for part in value]
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    value = value.item() if isinstance(value, np.generic) else value
+    return repr(value) if isinstance(value, float) else value
+
+
+def main() -> None:
+    """Writes the answers beside the cases."""
+    sys.path[:0] = [str(TESTS), str(TESTS / "keras")]
+    import keras
+    import preprocessing_cases
+    import string_cases
+    import tensorflow as tf
+
+    answers = {name: plain(case(tf)) for name, case in string_cases.CASES.items()}
+    _write(TESTS / "string_answers.json", answers)
+    answers = {}
+    for name, case in preprocessing_cases.CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            answers[name] = plain(case(keras, tf, folder))
+    _write(TESTS / "keras" / "preprocessing_answers.json", answers)
+
+
+def _write(path: pathlib.Path, answers: dict[str, Any]) -> None:
+    path.write_text(json.dumps(answers, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()
