@@ -240,7 +240,7 @@ class Function:
         reduce_retracing: bool = ...,
         on_retrace: str = ...,
         cache_bytes: int | None = ...,
-        input_signature: Sequence[tuple[DType, list[int | None]]] | None = ...,
+        input_signature: Sequence[tuple[DType, list[int | None] | None]] | None = ...,
         fuse: bool = ...,
         memory_budget: int | str | MemoryBudget | None = ...,
     ) -> Function: ...
@@ -253,6 +253,8 @@ class Function:
     def traces(self) -> list[tuple[str, float, int, int, str]]: ...
     @property
     def trace_count(self) -> int: ...
+    @property
+    def signature_count(self) -> int: ...
     @property
     def cached_bytes(self) -> int: ...
     @property
