@@ -49,4 +49,4 @@ pub use sources::Csv;
 pub use sources::{ImageFolder, Split, digits, fashion_mnist, load_idx, read_idx};
 #[cfg(feature = "arrow")]
 pub use sources::{load_arrow, load_parquet};
-pub use stages::{BatchPadding, Cache, Shuffle, Window};
+pub use stages::{BatchPadding, Cache, MappedElement, Shuffle, Window};

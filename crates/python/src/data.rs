@@ -160,8 +160,27 @@ fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
     with_source_location(None, line::here(py), work)
 }
 
+/// The most random keys that a function takes for one element from the stream of its dataset.
+const KEYS_PER_ELEMENT: u64 = 1 << 20;
+
+/// Runs the function of a stage. With a seed, its random numbers depend on the element and on how often the dataset was repeated,
+/// so that they are the same in every run of the pipeline.
+fn with_seed<R>(seed: Option<u64>, work: impl FnOnce() -> R) -> R {
+    match (seed, data::MappedElement::current()) {
+        (Some(seed), Some(element)) => {
+            let stream = seed ^ element.repetition.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let first = element.index.wrapping_mul(KEYS_PER_ELEMENT);
+            taut::random::with_key_stream(stream, first, work)
+        }
+        _ => work(),
+    }
+}
+
 /// A Python function of elements, traced once per type and shape. Its calls are attributed to the line that made the dataset.
-fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
+fn traced(
+    function: PyFunctionRef,
+    seed: Option<u64>,
+) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
     let (body, at) = (function.clone(), Python::attach(line::here));
     let program = taut::function(move |element: &Tree| {
         into_python(|py| Tree::of(&body.get(py)?.call1(arguments(py, element)?)?, Leaves::Tensors))
@@ -174,7 +193,7 @@ fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send
                 Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors)
             });
         }
-        with_source_location(None, at, || program.call(&element))
+        with_seed(seed, || with_source_location(None, at, || program.call(&element)))
     }
 }
 
@@ -200,7 +219,7 @@ fn expanded(
 }
 
 fn predicate(function: PyFunctionRef) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
-    let function = traced(function);
+    let function = traced(function, None);
     move |element: &Tree| match function(element.clone())? {
         Tree::Tensor(answer) => answer.item::<bool>(),
         _ => Err(taut::Error::dtype("the predicate must return a scalar boolean")),
@@ -357,13 +376,15 @@ impl Dataset {
         wrap(py, sample, None, &parents)
     }
 
+    #[pyo3(signature = (function, workers, seed=None))]
     fn map<'py>(
         slf: &Bound<'py, Self>,
         function: Py<PyAny>,
         workers: Option<usize>,
+        seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let function = PyFunctionRef::new(function);
-        let mapped = traced(function.clone());
+        let mapped = traced(function.clone(), seed);
         let inner = match workers {
             None => slf.get().inner.map(mapped),
             Some(workers) => {
