@@ -188,30 +188,35 @@ class _UnknownShape(TensorShape):
         return False
 
     def is_compatible_with(self, other: Any) -> bool:
+        TensorShape(other)
         return True
 
     def merge_with(self, other: Any) -> TensorShape:
         return TensorShape(other)
 
     def concatenate(self, other: Any) -> TensorShape:
+        TensorShape(other)
         return self
 
     def with_rank(self, rank: int) -> TensorShape:
         return TensorShape([None] * rank)
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
+        operator.index(rank)
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
+        operator.index(rank)
         return self
 
     def assert_same_rank(self, other: Any) -> None:
-        return None
+        TensorShape(other)
 
     def is_subtype_of(self, other: Any) -> bool:
         return TensorShape(other).rank is None
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        TensorShape(other)
         return self
 
     def __getitem__(self, key: Any) -> Any:
