@@ -48,6 +48,11 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut._ops.sorting.argsort": {"stable": _STABLE},
     "taut.array_api._searching.argsort": {"stable": _STABLE},
     "taut.array_api._searching.sort": {"stable": _STABLE},
+    "taut.autograph.experimental.set_loop_options": {
+        "parallel_iterations": _SEQUENTIAL,
+        "shape_invariants": "shapes may change in every loop of a converted function",
+        "swap_memory": _HOST_MEMORY,
+    },
     "taut.control.foldl": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.foldr": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.map_fn": {"infer_shape": _SHAPES_KNOWN, "swap_memory": _HOST_MEMORY},

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _native, nest
+from .errors import DynamicShapeError
 from .spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -17,8 +18,35 @@ def placeholders(value: Any) -> Any:
     return nest.map_structure(lambda leaf: leaf.placeholder() if isinstance(leaf, TensorSpec) else leaf, value)
 
 
+# Sizes in place of unknown ones. A function is traced with both: a size that differs in its results is unknown, too. They
+# have many divisors, for functions that reshape.
+_TRIAL_SIZES = (60, 120)
+
+
 def traced_specs(function: Callable, args: tuple, kwargs: dict) -> Any:
     """The result of a function for arguments given as TensorSpecs, as TensorSpecs. Nothing is computed."""
+    specs = [leaf for leaf in nest.flatten([args, kwargs]) if isinstance(leaf, TensorSpec)]
+    if all(spec.shape.is_fully_defined() for spec in specs):
+        return _traced_specs(function, args, kwargs)
+
+    def at(size: int) -> Any:
+        given, named = nest.map_structure(lambda leaf: _sized(leaf, size), (list(args), kwargs))
+        return _traced_specs(function, given, named)
+
+    def merged(one: Any, other: Any) -> Any:
+        return one.most_specific_compatible_type(other) if isinstance(one, TensorSpec) else one
+
+    return nest.map_structure(merged, *map(at, _TRIAL_SIZES))
+
+
+def _sized(leaf: Any, size: int) -> Any:
+    """A TensorSpec with this size in place of unknown ones."""
+    if not isinstance(leaf, TensorSpec) or leaf.shape.rank is None:
+        return leaf
+    return TensorSpec([size if dim is None else dim for dim in leaf.shape], leaf.dtype)
+
+
+def _traced_specs(function: Callable, args: Any, kwargs: dict) -> Any:
     made = _native.trace_only(function, *placeholders(list(args)), **placeholders(kwargs))
     return nest.map_structure(
         lambda leaf: TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, _native.Array) else leaf, made
@@ -36,7 +64,7 @@ def signature_key(arguments: Any) -> Any:
     parts: list[tuple] = []
     for leaf in nest.flatten(arguments):
         if isinstance(leaf, TensorSpec):
-            parts.append((TensorSpec, leaf.dtype.name, tuple(leaf.shape)))
+            parts.append((TensorSpec, leaf.dtype.name, leaf.shape))
         elif isinstance(leaf, _native.Variable):
             parts.append((_native.Variable, leaf.id))
         elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)):
@@ -53,9 +81,16 @@ class ConcreteFunction:
         self._function, self._args, self._kwargs = function, args, kwargs
         self._outputs: Any = None
         specs = [leaf for leaf in nest.flatten([args, kwargs]) if isinstance(leaf, TensorSpec)]
+        self._plan: _native.Plan | None = None
+        self._no_plan: Exception = ValueError(
+            "a plan needs all sizes: call `plan` of the function itself with known sizes"
+        )
         # With unknown sizes, the first call traces.
-        known = all(spec.shape.is_fully_defined() for spec in specs)
-        self._plan = function.plan(*args, **kwargs) if known else None
+        if all(spec.shape.is_fully_defined() for spec in specs):
+            try:
+                self._plan = function.plan(*args, **kwargs)
+            except DynamicShapeError as reason:
+                self._no_plan = reason
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function; raises TypeError if the arguments do not fit."""
@@ -75,7 +110,7 @@ class ConcreteFunction:
     def plan(self) -> _native.Plan:
         """The plan of a call."""
         if self._plan is None:
-            raise ValueError("a plan needs all sizes: call `plan` of the function itself with known sizes")
+            raise self._no_plan
         return self._plan
 
     @property

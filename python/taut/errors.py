@@ -33,6 +33,13 @@ class OperatorNotAllowedInGraphError(OpError, TypeError):
     """An operation that needs the value of a traced tensor."""
 
 
+class DynamicShapeError(OperatorNotAllowedInGraphError):
+    """A shape that depends on the value of a traced tensor, where it must be known: in a plan, or under a memory budget.
+
+    Without those, a traced function whose shapes depend on values runs op by op.
+    """
+
+
 class OutOfRangeError(OpError, IndexError):
     """The end of a dataset."""
 

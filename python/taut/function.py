@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import _native, config, memory, nest
@@ -102,10 +103,11 @@ def _converted_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 class _Creations(threading.local):
-    """The variables that functions create while they are traced."""
+    """The variables that functions create while they are traced, or run op by op."""
 
     count = 0
     forbidden = False
+    op_by_op = 0
 
 
 _creations = _Creations()
@@ -116,7 +118,9 @@ class _CreatedAgainError(InvalidArgumentError):
 
 
 def variable_created() -> None:
-    """Called for each variable that is created in a trace."""
+    """Called for each variable that is created."""
+    if not (_creations.op_by_op or _native.is_tracing()):
+        return
     _creations.count += 1
     if _creations.forbidden:
         text = (
@@ -126,26 +130,50 @@ def variable_created() -> None:
         refuse("Variable", text, _CreatedAgainError)
 
 
-def _in_trace(name: str, body: Callable) -> Callable:
-    """The function as it is traced: it takes what converted arguments stand for, and is checked for side effects that
-    would happen in the trace alone.
+def _in_trace(name: str, function: Callable, converted: Callable) -> Callable:
+    """The function as it is traced, or run op by op if its shapes depend on values: it takes what converted arguments
+    stand for, and is checked for side effects that would happen in the trace alone.
     """
-
-    def one(value: Any) -> Any:
-        return value.in_trace() if hasattr(type(value), "in_trace") else value
+    may_create = True
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal may_create
+        traces = _native.is_tracing()
+
+        def one(value: Any) -> Any:
+            if not hasattr(type(value), "in_trace"):
+                return value
+            return value.in_trace() if traces else value.in_call()
+
         args, kwargs = tuple(map(one, args)), {key: one(value) for key, value in kwargs.items()}
         created, before = _creations.count, _contents([args, kwargs])
-        result = body(*args, **kwargs)
+        if traces:
+            result = converted(*args, **kwargs)
+        else:
+            # Only the first call creates variables, as in TensorFlow.
+            with _running_op_by_op(may_create):
+                result = function(*args, **kwargs)
+            may_create = False
         if _contents([args, kwargs]) != before:
             text = "the function must not modify its arguments: lists and dicts must be as they were"
             refuse(name, f"{text}\n  help: modify a copy", ValueError)
-        if _creations.count > created and not _creations.forbidden:
-            _check_creates_once(body, args, kwargs)
+        if traces and _creations.count > created and not _creations.forbidden:
+            _check_creates_once(converted, args, kwargs)
         return result
 
     return call
+
+
+@contextlib.contextmanager
+def _running_op_by_op(may_create: bool) -> Iterator[None]:
+    forbidden = _creations.forbidden
+    _creations.op_by_op += 1
+    _creations.forbidden = not may_create
+    try:
+        yield
+    finally:
+        _creations.op_by_op -= 1
+        _creations.forbidden = forbidden
 
 
 def _contents(value: Any) -> Any:
@@ -219,7 +247,7 @@ class Function:
             from . import autograph as conversion
 
             body = conversion.lazily_converted(python_function)
-        self._traced = _in_trace(self._name, body)
+        self._traced = _in_trace(self._name, python_function, body)
         self._native = _native.Function(
             self._traced,
             self._name,
@@ -321,8 +349,10 @@ class Function:
         return [Trace(*row) for row in self._native.traces()]
 
     def experimental_get_tracing_count(self) -> int:
-        """The number of traces that were made."""
-        return self._native.trace_count
+        """The number of signatures that the function was traced for. A new size of an open dimension is planned anew and
+        is not a new signature.
+        """
+        return self._native.signature_count
 
     @property
     def trace_count(self) -> int:
@@ -381,7 +411,7 @@ def _flat_signature(signature: Any) -> list | None:
     specs = nest.flatten(signature)
     if not all(isinstance(spec, TensorSpec) for spec in specs):
         raise TypeError(f"input_signature must be made of tf.TensorSpec, got {signature!r}")
-    return [(spec.dtype, list(spec.shape)) for spec in specs]
+    return [(spec.dtype, None if spec.shape.rank is None else list(spec.shape)) for spec in specs]
 
 
 def function(

@@ -10,10 +10,13 @@ _MAX_RANGE = 1 << 20
 
 
 class TensorShape(tuple):
-    """The shape of a tensor: a tuple of sizes, with None for a size that is not known.
+    """The shape of a tensor: a tuple of sizes, with None for a size that is not known. `TensorShape(None)` is a shape of
+    which nothing is known, not even the rank.
 
     >>> TensorShape([2, None]).as_list()
     [2, None]
+    >>> TensorShape(None).rank is None
+    True
     """
 
     __slots__ = ()
@@ -23,7 +26,7 @@ class TensorShape(tuple):
         if isinstance(dims, TensorShape):
             return dims
         if dims is None:
-            raise ValueError("dims must not be None: shapes of unknown rank are not supported")
+            return _UNKNOWN
         if not isinstance(dims, Iterable):
             dims = (dims,)
         if isinstance(dims, range) and len(dims) > _MAX_RANGE:
@@ -34,18 +37,18 @@ class TensorShape(tuple):
         return super().__new__(cls, sizes)
 
     @property
-    def rank(self) -> int:
-        """The number of dimensions."""
+    def rank(self) -> int | None:
+        """The number of dimensions; None if it is not known."""
         return len(self)
 
     @property
-    def ndims(self) -> int:
-        """The number of dimensions."""
-        return len(self)
+    def ndims(self) -> int | None:
+        """The number of dimensions; None if it is not known."""
+        return self.rank
 
     @property
-    def dims(self) -> list[int | None]:
-        """The sizes as a list."""
+    def dims(self) -> list[int | None] | None:
+        """The sizes as a list; None if the rank is not known."""
         return list(self)
 
     def as_list(self) -> list[int | None]:
@@ -68,6 +71,8 @@ class TensorShape(tuple):
     def is_compatible_with(self, other: Any) -> bool:
         """Whether a tensor could have both shapes."""
         other = TensorShape(other)
+        if other.rank is None:
+            return True
         return len(self) == len(other) and all(a is None or b is None or a == b for a, b in zip(self, other))
 
     def assert_is_compatible_with(self, other: Any) -> None:
@@ -78,11 +83,14 @@ class TensorShape(tuple):
     def merge_with(self, other: Any) -> TensorShape:
         """Combines the known sizes of two compatible shapes."""
         self.assert_is_compatible_with(other)
+        if TensorShape(other).rank is None:
+            return self
         return TensorShape(b if a is None else a for a, b in zip(self, TensorShape(other)))
 
     def concatenate(self, other: Any) -> TensorShape:
         """Concatenates the dimensions of two shapes."""
-        return TensorShape((*self, *TensorShape(other)))
+        other = TensorShape(other)
+        return other if other.rank is None else TensorShape((*self, *other))
 
     def with_rank(self, rank: int) -> TensorShape:
         """Returns the shape; raises ValueError if it has another rank."""
@@ -108,7 +116,7 @@ class TensorShape(tuple):
 
     def assert_same_rank(self, other: Any) -> None:
         """Raises ValueError unless both shapes have the same rank."""
-        if len(self) != len(TensorShape(other)):
+        if TensorShape(other).rank not in (None, len(self)):
             raise ValueError(f"shapes {self} and {TensorShape(other)} have different ranks")
 
     def assert_is_fully_defined(self) -> None:
@@ -118,12 +126,17 @@ class TensorShape(tuple):
 
     def is_subtype_of(self, other: Any) -> bool:
         """Whether every tensor of this shape also has the other shape."""
+        other = TensorShape(other)
+        if other.rank is None:
+            return True
         return len(self) == len(other) and all(b is None or a == b for a, b in zip(self, other))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """The most specific shape that both are subtypes of: None where sizes differ."""
-        self.assert_same_rank(other)
-        return TensorShape(a if a == b else None for a, b in zip(self, TensorShape(other)))
+        """The most specific shape that both are subtypes of: None where sizes differ, and as a whole if ranks do."""
+        other = TensorShape(other)
+        if other.rank != len(self):
+            return _UNKNOWN
+        return TensorShape(a if a == b else None for a, b in zip(self, other))
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -154,3 +167,82 @@ class TensorShape(tuple):
 
     def __repr__(self) -> str:
         return f"TensorShape({list(self)})"
+
+
+class _UnknownShape(TensorShape):
+    """The shape of which nothing is known."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_args: Any) -> Any:
+        raise ValueError("the rank of the shape must be known, got TensorShape(None)")
+
+    __iter__ = __len__ = __contains__ = as_list = index = count = _refuse
+
+    rank = dims = property(lambda self: None)  # type: ignore[assignment]
+
+    def num_elements(self) -> None:
+        return None
+
+    def is_fully_defined(self) -> bool:
+        return False
+
+    def is_compatible_with(self, other: Any) -> bool:
+        TensorShape(other)
+        return True
+
+    def merge_with(self, other: Any) -> TensorShape:
+        return TensorShape(other)
+
+    def concatenate(self, other: Any) -> TensorShape:
+        TensorShape(other)
+        return self
+
+    def with_rank(self, rank: int) -> TensorShape:
+        return TensorShape([None] * rank)
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        operator.index(rank)
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        operator.index(rank)
+        return self
+
+    def assert_same_rank(self, other: Any) -> None:
+        TensorShape(other)
+
+    def is_subtype_of(self, other: Any) -> bool:
+        return TensorShape(other).rank is None
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        TensorShape(other)
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, slice):
+            return None
+        stop, start = key.stop, key.start or 0
+        known = stop is not None and stop >= 0 and start >= 0
+        return TensorShape([None] * len(range(start, stop, key.step or 1))) if known else self
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, _UnknownShape)
+
+    def __hash__(self) -> int:
+        return hash(_UnknownShape)
+
+    def __reduce__(self) -> tuple:
+        return TensorShape, (None,)
+
+    def __str__(self) -> str:
+        return "<unknown>"
+
+    def __repr__(self) -> str:
+        return "TensorShape(None)"
+
+
+_UNKNOWN: TensorShape = tuple.__new__(_UnknownShape)

@@ -9,7 +9,7 @@ from .shape import TensorShape
 
 
 class TensorSpec:
-    """The element type and shape of a tensor; None stands for a size that may vary."""
+    """The element type and shape of a tensor; None stands for a size that may vary, or for a shape of any rank."""
 
     __slots__ = ("_dtype", "_name", "_shape")
 
@@ -34,9 +34,9 @@ class TensorSpec:
         return self._name
 
     @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self._shape)
+    def ndim(self) -> int | None:
+        """The number of dimensions; None if it is not known."""
+        return self._shape.rank
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
@@ -83,7 +83,7 @@ class TensorSpec:
         return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
 
     def __reduce__(self) -> tuple:
-        return TensorSpec, (tuple(self._shape), self._dtype, self._name)
+        return TensorSpec, (self._shape, self._dtype, self._name)
 
 
 def type_spec_from_value(value: Any) -> TensorSpec:

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _native, _raw_ops as raw, dtypes, nest
 from ._common import as_ints, as_tuple, refuse
-from .errors import OutOfRangeError
+from .errors import DynamicShapeError, OutOfRangeError
 from .shape import TensorShape
 
 
@@ -15,7 +15,8 @@ class TensorArray:
     """An array of tensors of one type and shape, written by index and stacked at the end.
 
     Outside of traced loops the elements are kept separately. A traced loop carries them as one tensor, updated in
-    place, so the array needs a size there. In a trace, `write` returns a new array and leaves the old one unchanged.
+    place, if the array has a size that is known there; otherwise the function runs op by op. In a trace, `write` returns
+    a new array and leaves the old one unchanged.
 
     >>> import taut as tf
     >>> @tf.function
@@ -45,10 +46,8 @@ class TensorArray:
         if handle is not None or flow is not None:
             raise ValueError("tf.TensorArray: handle and flow must be None: they belong to TensorFlow's graphs")
         if isinstance(size, _native.Array) and size.is_symbolic:
-            message = (
-                "size must be known while tracing, got a traced tensor\n  help: give the maximal number of elements"
-            )
-            refuse("TensorArray", message, ValueError)
+            message = "size depends on the value of a traced tensor\n  help: give the maximal number of elements"
+            refuse("TensorArray", message, DynamicShapeError)
         self._dtype = dtypes.as_dtype(dtype)
         self._dynamic, self._one_shape = bool(dynamic_size), infer_shape
         self._shape = None if element_shape is None else TensorShape(element_shape)
@@ -152,9 +151,11 @@ class TensorArray:
     # As one tensor.
 
     def _write_row(self, index: Any, value: _native.Tensor) -> TensorArray:
-        if self._dynamic and not len(self):
-            message = "an array with dynamic_size cannot grow in a traced loop\n  help: give its size"
-            refuse("TensorArray.write", message, ValueError)
+        if self._dynamic:
+            message = (
+                "the size of an array with dynamic_size depends on the value of a traced index\n  help: give its size"
+            )
+            refuse("TensorArray.write", message, DynamicShapeError)
         self._with_shape(value)
         rows = self.as_rows(value.shape)
         return self.of_rows(raw.tensor_scatter_update(rows, raw.reshape(index, [1, 1]), value[None]))

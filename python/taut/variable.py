@@ -57,8 +57,7 @@ class Variable(_native.Variable):
         if shape is not None:
             own = value.shape if isinstance(value, _native.Array) else np.shape(value)
             TensorShape(own).assert_is_compatible_with(shape)
-        if _native.is_tracing():
-            variable_created()
+        variable_created()
         made = super().__new__(cls, value, trainable is not False, name, dtype)
         _known[made.id] = made
         return made

@@ -88,17 +88,28 @@ def nothing_at_first(x):
 
 
 MISTAKES = [
-    (branches_of_two_shapes, ValueError, "`y`", "if x[0]"),
     (branches_of_two_types, TypeError, "`y`", "if x[0]"),
     (one_branch_sets, UnboundLocalError, "`y`", "if x[0]"),
     (one_branch_returns, ValueError, "must return a value on every path", "if x[0]"),
     (a_tensor_or_none, ValueError, "`y`", "if x[0]"),
     (many_truths, ValueError, "`if` needs a scalar condition", "if x > 0"),
-    (a_loop_that_grows, ValueError, "`y`", "for _"),
     (a_loop_that_changes_types, TypeError, "`y`", "while"),
     (a_list_that_grows, ValueError, "`parts`", "for row"),
     (nothing_at_first, ValueError, "`best`", "for row"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "result"),
+    [(branches_of_two_shapes, "if x[0]", [1, 2]), (a_loop_that_grows, "for _", [1, 2] * 4)],
+)
+def test_a_plan_names_the_line_where_shapes_differ(function, line, result):
+    f = tf.function(function)
+    with pytest.raises(tf.errors.DynamicShapeError, match="`y`") as caught:
+        f.plan(tf.TensorSpec([2]))
+    assert f"{FILE}:{line_of(function, line)}" in str(caught.value)
+    with pytest.warns(RuntimeWarning, match="runs op by op"):
+        assert f(tf.constant([1.0, 2.0])).numpy().tolist() == result
 
 
 @pytest.mark.parametrize(("function", "kind", "words", "line"), MISTAKES)

@@ -154,8 +154,11 @@ def test_the_best_boxes():
     assert made.shape == [0] and made.dtype == tf.int32
     fails(ValueError, "non_max_suppression", lambda: tf.image.non_max_suppression(BOXES[:, :3], scores, 3))
     fails(ValueError, "non_max_suppression", lambda: tf.image.non_max_suppression(BOXES, scores[1:], 3))
+    f = tf.function(lambda boxes: tf.image.non_max_suppression(boxes, scores, 3))
     with pytest.raises(TypeError, match="traced"):
-        tf.function(lambda boxes: tf.image.non_max_suppression(boxes, scores, 3))(tf.constant(BOXES))
+        f.plan(tf.TensorSpec([5, 4]))
+    with pytest.warns(RuntimeWarning, match="runs op by op"):
+        assert f(tf.constant(BOXES)).numpy().tolist() == [1, 2, 4]
 
 
 def test_boxes_that_lose_by_what_they_share():

@@ -204,10 +204,48 @@ def test_repeat_goes_on_after_an_empty_run():
     assert [int(x) for x in empty_in_run(2).repeat().take(3)] == [1]
 
 
-def test_random_ops_in_a_map_draw_anew_in_every_epoch():
+@pytest.mark.parametrize("workers", [None, 2])
+@pytest.mark.parametrize("seed", [None, 5])
+def test_random_ops_in_a_map_repeat_with_a_global_seed(seed, workers):
+    def drawn(data):
+        return [float(x) for x in data]
+
+    tf.random.set_seed(3)
+    data = tf.data.Dataset.range(3).map(lambda x: tf.random.uniform([], seed=seed), workers)
+    first = drawn(data)
+    assert drawn(data) == first
+    twice = drawn(data.repeat(2))
+    assert twice[:3] == first and len(set(twice)) == 6
+    other = tf.data.Dataset.range(3).map(lambda x: tf.random.uniform([], seed=seed), workers)
+    assert not set(drawn(other)) & set(first)
+    tf.random.set_seed(3)
+    assert drawn(tf.data.Dataset.range(3).map(lambda x: tf.random.uniform([], seed=seed), workers)) == first
+
+
+def test_random_ops_in_a_map_draw_anew_without_a_global_seed(monkeypatch):
+    monkeypatch.setattr("taut._ops.random._has_seed", False)
     data = tf.data.Dataset.range(3).map(lambda x: tf.random.uniform([]))
     drawn = [float(x) for _ in range(2) for x in data] + [float(x) for x in data.repeat(2)]
     assert len(set(drawn)) == 12
+
+
+def test_the_gradient_of_a_root_that_is_not_used_is_zero():
+    def gradient(function, values):
+        x = tf.constant(values)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, x).numpy().tolist()
+
+    programs = {
+        lambda x: tf.where(x > 0, tf.sqrt(x), 0.0): ([-1.0, 0.0, 4.0], [0.0, 0.0, 0.25]),
+        lambda x: tf.maximum(tf.sqrt(x), 1.0): ([0.0, 4.0], [0.0, 0.25]),
+        lambda x: tf.gather(tf.sqrt(x), [1]): ([0.0, 4.0], [0.0, 0.25]),
+        lambda x: tf.sqrt(x): ([0.0, 4.0], [np.inf, 0.25]),
+    }
+    for program, (values, wanted) in programs.items():
+        assert gradient(program, values) == wanted
+        assert gradient(tf.function(program), values) == wanted
 
 
 def test_the_average_loss_of_no_examples():

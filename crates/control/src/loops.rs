@@ -27,5 +27,6 @@ pub use functions::{foldl, foldr, fori_loop, scan, while_loop};
 pub(crate) use gradient::backward_arena_bytes;
 pub use options::Loops;
 pub use report::LoopReport;
+pub(crate) use shape_invariants::runs_op_by_op;
 pub(crate) use signature::StepCount;
 pub(crate) use vmap::loop_over_batch;

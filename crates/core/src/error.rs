@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Format,
     /// The value of a traced tensor was needed, or a graph is inconsistent.
     Graph,
+    /// A shape depends on the value of a traced tensor. A traced function that needs one runs op by op instead.
+    DynamicShape,
 }
 
 /// An error with the op, the specs of its inputs and the caller's line.
@@ -92,6 +94,13 @@ impl Error {
     #[cold]
     pub fn index(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Index, message)
+    }
+
+    /// The shape of a result depends on the value of a traced tensor of this spec.
+    #[cold]
+    pub fn dynamic_shape(spec: &Spec) -> Error {
+        let message = format!("a shape depends on the value of a traced tensor, {spec}");
+        Error::new(ErrorKind::DynamicShape, message)
     }
 
     /// Adds a line that says what to do.

@@ -25,6 +25,8 @@ pub(crate) struct StageCounters {
     /// The number of its own threads.
     pub(crate) workers: AtomicUsize,
     pub(crate) buffer: OnceLock<BufferCounters>,
+    /// The epoch in which the stage was first started.
+    first_epoch: OnceLock<u64>,
 }
 
 /// The contents of a buffer, now and at most so far.
@@ -48,6 +50,11 @@ impl BufferCounters {
 }
 
 impl StageCounters {
+    /// How often the stage was repeated before this epoch of its run.
+    pub(crate) fn repetition(&self, epoch: u64) -> u64 {
+        epoch.wrapping_sub(*self.first_epoch.get_or_init(|| epoch))
+    }
+
     /// The counters of the stage's buffer.
     pub(crate) fn buffer_counters(&self, buffer_size: Option<BufferSize>) -> &BufferCounters {
         self.buffer.get_or_init(|| BufferCounters {
@@ -103,6 +110,7 @@ impl PipelineCounters {
                 blocked: AtomicU64::new(0),
                 workers: AtomicUsize::new(0),
                 buffer: OnceLock::new(),
+                first_epoch: OnceLock::new(),
             }));
             stages.len() - 1
         });

@@ -54,4 +54,4 @@ pub use sources::{Csv, CsvColumn, CsvFormat, csv_rows, decode_csv};
 pub use sources::{ImageFormat, decode_gif, decode_image, encode_jpeg, encode_png, image_format};
 #[cfg(feature = "arrow")]
 pub use sources::{load_arrow, load_parquet};
-pub use stages::{BatchPadding, Cache, Shuffle, Window};
+pub use stages::{BatchPadding, Cache, MappedElement, Shuffle, Window};

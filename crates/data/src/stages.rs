@@ -19,6 +19,7 @@ mod window;
 mod zip;
 
 pub use cache::Cache;
+pub use map::MappedElement;
 pub use padded::BatchPadding;
 pub use shuffle::Shuffle;
 pub(crate) use source::{Indexed, number};

@@ -4,7 +4,9 @@ use crate::budget::{MemoryBudget, MemoryFrontier};
 use crate::cache::{CachedTrace, TraceCache, find, lock};
 use crate::call::{Arguments, Caller};
 use crate::first_trace::FirstTrace;
+use crate::op_by_op::OpByOpSignature;
 use crate::report::{FunctionTrace, TraceReport};
+use crate::signature::Signature;
 use crate::tensor_spec::TensorSpec;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +49,18 @@ pub struct Function<A, R> {
     pub(crate) first_trace: FirstTrace,
     /// Per combination of types and ranks, the dimensions that were found to vary: [`Function::reduce_retracing`].
     pub(crate) open_dimensions: Mutex<Vec<Vec<TensorSpec>>>,
+    /// The signatures for which it runs op by op.
+    pub(crate) op_by_op: Mutex<Vec<Arc<OpByOpSignature>>>,
+}
+
+/// How a call runs.
+pub(crate) enum Found<R> {
+    /// As the program of a trace.
+    Trace(Arc<CachedTrace<R>>),
+    /// By calling the body, which captures values of a trace around it.
+    Body,
+    /// By calling the body on the tensors themselves.
+    OpByOp(Arc<OpByOpSignature>),
 }
 
 /// Turns a function into one that is traced once per signature: types and shapes of the tensors among its arguments,
@@ -84,6 +98,7 @@ where
         calls: AtomicU64::new(0),
         first_trace: FirstTrace::default(),
         open_dimensions: Mutex::default(),
+        op_by_op: Mutex::default(),
     }
 }
 
@@ -183,12 +198,8 @@ where
     #[track_caller]
     pub fn frontier<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Arc<MemoryFrontier>> {
         let at = Location::caller();
-        let found = match find(&self.cache, &arguments, false) {
-            Some(trace) => Some(trace),
-            // A budget that no plan keeps is not an error here.
-            None => self.trace(&arguments, false, false, at)?,
-        };
-        let trace = found.ok_or_else(|| self.captures_traced(at))?;
+        // A budget that no plan keeps is not an error here.
+        let trace = self.planned(self.find_or_trace(&arguments, false, false, at)?, at)?;
         self.add_variants(&trace.concrete, &arguments, &trace.signature)?;
         trace.concrete.frontier()
     }
@@ -207,7 +218,10 @@ where
         if is_tracing() {
             return self.call_at(&arguments, at);
         }
-        let trace = self.trace_for(&arguments, true, at)?;
+        let trace = match self.find_or_trace(&arguments, true, true, at)? {
+            Found::OpByOp(found) => return self.run_op_by_op(&found, &arguments),
+            found => self.planned(found, at)?,
+        };
         let tensors = tensors(&arguments);
         drop(arguments);
         if let Some(i) =
@@ -261,6 +275,11 @@ where
         lock(&self.report).count
     }
 
+    /// How many signatures it was traced for. A new size of an open dimension is not a new signature.
+    pub fn signature_count(&self) -> usize {
+        lock(&self.report).signatures
+    }
+
     /// The bytes that the traces hold between calls.
     pub fn cached_bytes(&self) -> usize {
         lock(&self.cache).traces().map(|trace| trace.bytes()).sum()
@@ -281,6 +300,7 @@ where
 
     /// Drops all traces. The variables that the first one created stay, and no other trace may create any.
     pub fn forget(&self) {
+        lock(&self.op_by_op).clear();
         *lock(&self.cache) = TraceCache::new();
     }
 
@@ -290,9 +310,10 @@ where
     }
 
     fn call_at<N: Nest<Owned = A>>(&self, arguments: &N, at: Location) -> Result<R> {
-        match self.find_or_trace(arguments, false, at)? {
-            Some(trace) => self.run(&trace, tensors(arguments), false, at),
-            None => (self.body)(&arguments.rebuild(&mut tensors(arguments).into_iter())),
+        match self.find_or_trace(arguments, false, true, at)? {
+            Found::Trace(trace) => self.run(&trace, tensors(arguments), false, at),
+            Found::Body => (self.body)(&arguments.rebuild(&mut tensors(arguments).into_iter())),
+            Found::OpByOp(found) => self.run_op_by_op(&found, arguments),
         }
     }
 
@@ -323,27 +344,42 @@ where
         donated: bool,
         at: Location,
     ) -> Result<Arc<CachedTrace<R>>> {
-        self.find_or_trace(arguments, donated, at)?.ok_or_else(|| self.captures_traced(at))
+        self.planned(self.find_or_trace(arguments, donated, true, at)?, at)
     }
 
-    fn captures_traced(&self, at: Location) -> Error {
-        let message =
-            format!("{} captures a tensor of the function that is being traced around it", self.name);
-        Error::new(ErrorKind::Graph, message).help("pass it as an argument").at(at)
+    /// The trace; an error if there is none.
+    fn planned(&self, found: Found<R>, at: Location) -> Result<Arc<CachedTrace<R>>> {
+        match found {
+            Found::Trace(trace) => Ok(trace),
+            Found::OpByOp(found) => Err(self.no_plan(&found).at(at)),
+            Found::Body => {
+                let message =
+                    format!("{} captures a tensor of the function that is being traced around it", self.name);
+                Err(Error::new(ErrorKind::Graph, message).help("pass it as an argument").at(at))
+            }
+        }
     }
 
-    /// The trace for these arguments, made now if there is none. `None` if there cannot be one: inside another function's
-    /// trace, a function may capture values of that trace.
+    /// How a call with these arguments runs: the trace is made now if there is none, and planned unless `planned` is not set. There
+    /// cannot be one if a shape depends on a value; and inside another function's trace, a function may capture values of that trace.
     fn find_or_trace<N: Nest<Owned = A>>(
         &self,
         arguments: &N,
         donated: bool,
+        planned: bool,
         at: Location,
-    ) -> Result<Option<Arc<CachedTrace<R>>>> {
-        match find(&self.cache, arguments, donated) {
-            Some(trace) => Ok(Some(trace)),
-            None => self.trace(arguments, donated, true, at),
+    ) -> Result<Found<R>> {
+        if let Some(trace) = find(&self.cache, arguments, donated) {
+            return Ok(Found::Trace(trace));
         }
+        if let Some(found) = self.find_op_by_op(arguments, donated) {
+            if self.input_signature.is_some() {
+                let signature = Signature::of(arguments, donated);
+                self.check_signature(&signature).map_err(|error| error.at(at))?;
+            }
+            return Ok(Found::OpByOp(found));
+        }
+        self.trace(arguments, donated, planned, at)
     }
 }
 

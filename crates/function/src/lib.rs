@@ -13,6 +13,7 @@ mod concrete;
 mod first_trace;
 mod forward_backward;
 mod function;
+mod op_by_op;
 mod options;
 mod report;
 mod signature;

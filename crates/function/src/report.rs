@@ -70,6 +70,8 @@ pub(crate) struct TraceReport {
     pub(crate) traces: VecDeque<FunctionTrace>,
     /// How many traces were made.
     pub(crate) count: usize,
+    /// How many of them were for a new signature, in which open dimensions have any size.
+    pub(crate) signatures: usize,
     retraces: usize,
     pub(crate) time: Duration,
     /// The digests of all signatures so far.
@@ -83,6 +85,7 @@ impl TraceReport {
     /// Adds a trace. Returns a warning, once, if the function is retraced too often.
     pub(crate) fn add(&mut self, name: &str, trace: FunctionTrace, calls: u64) -> Option<String> {
         self.count += 1;
+        self.signatures += usize::from(matches!(trace.reason, TraceReason::First | TraceReason::Changed(_)));
         self.time += trace.time;
         let changes = match &trace.reason {
             TraceReason::Changed(changes) => changes.clone(),

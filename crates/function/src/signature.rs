@@ -177,6 +177,16 @@ impl Signature {
         self.donated == other.donated && self.distance(other) == Some(0)
     }
 
+    /// Whether another signature differs at most in the shapes and strides of its tensors.
+    pub(crate) fn differs_only_in_shapes(&self, other: &Signature) -> bool {
+        let is_alike = |(a, b): (&SignatureLeaf, &SignatureLeaf)| match (a, b) {
+            (SignatureLeaf::Tensor { spec: a, .. }, SignatureLeaf::Tensor { spec: b, .. }) => a.dtype == b.dtype,
+            (a, b) => a.is_same(b),
+        };
+        let same_length = self.leaves.len() == other.leaves.len();
+        self.donated == other.donated && same_length && self.leaves.iter().zip(&other.leaves).all(is_alike)
+    }
+
     /// How many leaves differ; `None` if the structures do.
     pub(crate) fn distance(&self, other: &Signature) -> Option<usize> {
         let same_kind = |(a, b): (&SignatureLeaf, &SignatureLeaf)| match (a, b) {

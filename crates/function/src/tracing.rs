@@ -3,7 +3,7 @@
 use crate::cache::{CachedTrace, find, insert, lock, remove_orphans};
 use crate::concrete::ConcreteFunction;
 use crate::first_trace::TraceInProgress;
-use crate::function::{Function, OnRetrace, tensors};
+use crate::function::{Found, Function, OnRetrace, tensors};
 use crate::options::FunctionOptions;
 use crate::report::{FunctionTrace, TraceReason, changes};
 use crate::signature::{Signature, hash};
@@ -24,8 +24,7 @@ where
     A: Nest<Owned = A>,
     R: Nest<Owned = R>,
 {
-    /// Traces the function for these arguments, and plans it unless `planned` is not set. `None` if it captures tensors of a trace
-    /// around it.
+    /// Traces the function for these arguments, and plans it unless `planned` is not set.
     #[cold]
     pub(crate) fn trace<N: Nest<Owned = A>>(
         &self,
@@ -33,7 +32,7 @@ where
         donated: bool,
         planned: bool,
         at: Location,
-    ) -> Result<Option<Arc<CachedTrace<R>>>> {
+    ) -> Result<Found<R>> {
         let start = Instant::now();
         let signature = Arc::new(Signature::of(arguments, donated));
         self.check_signature(&signature).map_err(|error| error.at(at))?;
@@ -46,15 +45,20 @@ where
         }
         let first = self.first_trace.begin();
         if let Some(found) = find(&self.cache, arguments, donated) {
-            return Ok(Some(found)); // another thread was faster
+            return Ok(Found::Trace(found)); // another thread was faster
         }
         let in_progress = TraceInProgress::begin(address, &signature);
-        let (traced, template) = self
-            .trace_body(arguments, &signature, first.is_some(), &self.context(None))
-            .map_err(|error| error.at(at))?;
+        let traced = self.trace_body(arguments, &signature, first.is_some(), &self.context(None));
         drop(in_progress);
+        let (traced, template) = match traced {
+            // In the trace of another function, that one runs op by op.
+            Err(error) if error.kind() == ErrorKind::DynamicShape && !is_tracing() => {
+                return self.add_op_by_op(signature, &error.at(at)).map(Found::OpByOp);
+            }
+            outcome => outcome.map_err(|error| error.at(at))?,
+        };
         if !traced.captures.is_empty() {
-            return Ok(None);
+            return Ok(Found::Body);
         }
         let created: Vec<Variable> = traced.created.iter().filter_map(Variable::from_state).collect();
         let concrete = ConcreteFunction::new(
@@ -85,7 +89,7 @@ where
         if is_new {
             self.report_trace(info, digest);
         }
-        Ok(Some(trace))
+        Ok(Found::Trace(trace))
     }
 
     /// What loops and branches are built with: their bodies are compiled with the function's options.
@@ -151,7 +155,7 @@ where
     }
 
     /// Checks the arguments against the input signature.
-    fn check_signature(&self, signature: &Signature) -> Result<()> {
+    pub(crate) fn check_signature(&self, signature: &Signature) -> Result<()> {
         let Some(specs) = &self.input_signature else { return Ok(()) };
         let found: Vec<&Spec> = signature.specs().collect();
         let (expected, got) = (specs.len(), found.len());
@@ -213,7 +217,7 @@ where
         let has_same_ranks = |specs: &&mut Vec<TensorSpec>| {
             let mut pairs = specs.iter().zip(signature.specs());
             specs.len() == signature.specs().count()
-                && pairs.all(|(open, spec)| open.dtype == spec.dtype && open.dims.len() == spec.shape.rank())
+                && pairs.all(|(open, spec)| open.dtype == spec.dtype && open.rank() == Some(spec.shape.rank()))
         };
         match known.iter_mut().find(has_same_ranks) {
             Some(specs) => {

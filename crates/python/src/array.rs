@@ -97,8 +97,7 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
     let py = slf.py();
     let x = slf.get().read()?;
     if x.is_traced() {
-        let error = x.view().err().unwrap_or_else(|| taut::Error::value("a traced tensor has no value"));
-        return Err(exception(py, error));
+        return Err(crate::error::no_value(py, &x));
     }
     if x.len() != 1 {
         return Err(PyValueError::new_err(format!(
@@ -214,7 +213,11 @@ macro_rules! operators {
             }
 
             fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
-                if slf.get().read()?.is_traced() {
+                let x = slf.get().read()?;
+                if x.is_traced() && crate::line::is_in_package(slf.py()) {
+                    return Err(crate::error::no_value(slf.py(), &x));
+                }
+                if x.is_traced() {
                     return Err(crate::error::in_graph(slf.py(), "the truth value of a traced tensor is not known while tracing",
                         "use tf.cond, or let tf.function convert the `if`"));
                 }

@@ -120,19 +120,26 @@ fn bytes(operand: &Operand) -> usize {
     }
 }
 
-/// Whether the operand is an integer or boolean whose value is known while tracing, such as a size.
-fn is_static(operand: &Operand) -> bool {
-    match operand {
+/// Whether the result of a call can be computed while tracing, as that of an arithmetic with sizes.
+fn is_static(x: &Operand, y: &Operand) -> bool {
+    let is_known = |operand: &Operand| match operand {
         Operand::Tensor(tensor) => convert::is_static(tensor),
-        Operand::Scalar(scalar) => !matches!(scalar, taut::Scalar::Float(_)),
-    }
+        Operand::Scalar(_) => true,
+    };
+    let is_float = |operand: &Operand| matches!(operand, Operand::Scalar(taut::Scalar::Float(_)));
+    let is_scalar = |operand: &Operand| match operand {
+        Operand::Tensor(tensor) => tensor.rank() == 0,
+        Operand::Scalar(_) => true,
+    };
+    let is_small = !(is_float(x) || is_float(y)) || is_scalar(x) && is_scalar(y);
+    is_known(x) && is_known(y) && is_small
 }
 
 /// Calls a function of two operands. Python numbers and lists take the element type of the tensor beside them.
 #[inline]
 pub fn apply(py: Python<'_>, x: Operand, y: Operand, function: BinaryFunction) -> PyResult<Bound<'_, PyAny>> {
     let total = bytes(&x) + bytes(&y);
-    let is_static = taut_core::is_tracing() && is_static(&x) && is_static(&y);
+    let is_static = taut_core::is_tracing() && is_static(&x, &y);
     wrap(py, call(py, total, || if is_static { suspend_tracing(|| function(x, y)) } else { function(x, y) })?)
 }
 

@@ -97,9 +97,10 @@ fn promote_weak(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> 
     cast_constant(py, made, dtype)
 }
 
-/// Whether a tensor holds integers or booleans whose values are known while tracing, as shapes and sizes are.
+/// Whether a tensor holds values that are known while tracing and that shapes may be computed from: integers and booleans, as shapes
+/// and sizes are, or one float.
 pub fn is_static(tensor: &Tensor) -> bool {
-    !tensor.is_traced() && !tensor.dtype().is_float()
+    !tensor.is_traced() && (!tensor.dtype().is_float() || tensor.rank() == 0)
 }
 
 /// Casts a converted object. A value that is known while tracing stays known.
@@ -405,6 +406,9 @@ fn ints_of_one(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 fn integers(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
     if !tensor.dtype().is_integer() {
         return Err(PyTypeError::new_err(format!("expected integers, got {}", tensor.spec())));
+    }
+    if tensor.is_traced() {
+        return Err(exception(py, taut::Error::dynamic_shape(tensor.spec())));
     }
     let cast = suspend_tracing(|| taut::cast(tensor, DType::I64).and_then(|cast| cast.to_vec::<i64>()));
     cast.map_err(|error| exception(py, error))

@@ -170,7 +170,7 @@ fn expanded(
 }
 
 fn predicate(function: PyFunctionRef) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
-    let function = traced(function);
+    let function = traced(function, None);
     move |element: &Tree| match function(element.clone())? {
         Tree::Tensor(answer) => answer.item::<bool>(),
         _ => Err(taut::Error::dtype("the predicate must return a scalar boolean")),
@@ -327,13 +327,15 @@ impl Dataset {
         wrap(py, sample, None, &parents)
     }
 
+    #[pyo3(signature = (function, workers, seed=None))]
     fn map<'py>(
         slf: &Bound<'py, Self>,
         function: Py<PyAny>,
         workers: Option<usize>,
+        seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let function = PyFunctionRef::new(function);
-        let mapped = traced(function.clone());
+        let mapped = traced(function.clone(), seed);
         let inner = match workers {
             None => slf.get().inner.map(mapped),
             Some(workers) => {

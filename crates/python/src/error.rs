@@ -28,9 +28,34 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
+/// The exception for a shape that depends on the value of a traced tensor.
+const DYNAMIC_SHAPE: &str = "DynamicShapeError";
+
+/// An exception class of the package.
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let module = ERRORS.get_or_try_init(py, || PyModule::import(py, "taut.errors").map(Bound::unbind))?;
+    module.bind(py).getattr(name)
+}
+
 /// Wraps an exception in an error of the engine.
 pub fn raised(error: PyErr) -> Error {
-    Error::new(ErrorKind::Value, error.to_string()).caused_by(Raised(error))
+    let dynamic_shape = Python::attach(|py| {
+        let class = class(py, DYNAMIC_SHAPE).ok()?;
+        error.value(py).is_instance(&class).ok()?.then(|| dynamic_shape(&error.value(py).to_string()))
+    });
+    let wrapped = dynamic_shape.unwrap_or_else(|| Error::new(ErrorKind::Value, error.to_string()));
+    wrapped.caused_by(Raised(error))
+}
+
+/// The engine's error for a `DynamicShapeError` with this text: its first line is the message, and a further one gives the line.
+fn dynamic_shape(text: &str) -> Error {
+    let message = text.lines().next().unwrap_or_default();
+    let error = Error::new(ErrorKind::DynamicShape, message);
+    let place = text.lines().find_map(|line| line.strip_prefix("  at ")?.rsplit_once(':'));
+    match place.and_then(|(file, line)| Some((file, line.parse().ok()?))) {
+        Some((file, line)) => error.at(Location::foreign(file, line)),
+        None => error,
+    }
 }
 
 /// Whether a function cannot be traced, because it needs the value of a traced tensor.
@@ -61,11 +86,10 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::OutOfMemory => "ResourceExhaustedError",
         ErrorKind::Format => "DataLossError",
         ErrorKind::Graph => "OperatorNotAllowedInGraphError",
+        ErrorKind::DynamicShape => DYNAMIC_SHAPE,
         _ => "InvalidArgumentError",
     };
-    let class = ERRORS
-        .get_or_try_init(py, || PyModule::import(py, "taut.errors").map(Bound::unbind))
-        .and_then(|module| module.bind(py).getattr(named));
+    let class = class(py, named);
     match class.and_then(|class| class.call1((text.as_str(),))) {
         Ok(value) => PyErr::from_value(value),
         Err(_) => PyRuntimeError::new_err(text),
@@ -103,6 +127,16 @@ fn at_python_line(text: &str, line: &Location) -> String {
 /// The error for an operation that needs the value of a traced tensor.
 pub fn in_graph(py: Python<'_>, what: &str, help: &str) -> PyErr {
     exception(py, Error::new(ErrorKind::Graph, what).help(help))
+}
+
+/// The error for reading the elements of a traced tensor. A function of the package reads them only to find a shape.
+#[cold]
+pub fn no_value(py: Python<'_>, tensor: &taut::Tensor) -> PyErr {
+    if line::is_in_package(py) {
+        return exception(py, Error::dynamic_shape(tensor.spec()));
+    }
+    let error = tensor.view().err().unwrap_or_else(|| Error::value("a traced tensor has no value"));
+    exception(py, error)
 }
 
 /// An error in the conversion of an argument, with the names of function and parameter and the caller's line.

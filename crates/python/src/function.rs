@@ -59,7 +59,7 @@ impl Function {
         reduce_retracing: bool,
         on_retrace: &str,
         cache_bytes: Option<usize>,
-        input_signature: Option<Vec<(Bound<'_, PyAny>, Vec<Option<usize>>)>>,
+        input_signature: Option<Vec<(Bound<'_, PyAny>, Option<Vec<Option<usize>>>)>>,
         fuse: bool,
         memory_budget: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Function> {
@@ -89,8 +89,8 @@ impl Function {
             made = made.memory_budget(crate::budget::budget(budget)?);
         }
         if let Some(specs) = input_signature {
-            let spec = |(dtype, dims): (Bound<'_, PyAny>, Vec<Option<usize>>)| -> PyResult<TensorSpec> {
-                Ok(TensorSpec::new(crate::dtype::given(&dtype)?, dims))
+            let spec = |(dtype, dims): (Bound<'_, PyAny>, Option<Vec<Option<usize>>>)| -> PyResult<TensorSpec> {
+                Ok(TensorSpec { dtype: crate::dtype::given(&dtype)?, dims })
             };
             made = made.input_signature(specs.into_iter().map(spec).collect::<PyResult<Vec<TensorSpec>>>()?);
         }
@@ -196,6 +196,12 @@ impl Function {
     #[getter]
     fn trace_count(&self, py: Python<'_>) -> usize {
         py.detach(|| self.0.trace_count())
+    }
+
+    /// The number of signatures it was traced for.
+    #[getter]
+    fn signature_count(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.signature_count())
     }
 
     /// The bytes that traces hold between calls.

@@ -54,6 +54,19 @@ pub fn here(py: Python<'_>) -> Location {
     Location::foreign("<python>", 0)
 }
 
+/// Whether the innermost Python function is one of the package that computes with tensors. AutoGraph and the Keras backend call
+/// functions of the user, whose frames may be native.
+pub fn is_in_package(py: Python<'_>) -> bool {
+    const CALLERS: [&str; 2] = ["autograph", "keras"];
+    let file = current(py).and_then(|frame| {
+        let code = frame.getattr(pyo3::intern!(py, "f_code")).ok()?;
+        code.getattr(pyo3::intern!(py, "co_filename")).ok()?.extract::<String>().ok()
+    });
+    let Some(file) = file else { return false };
+    with(|cache| cache.skipped.first().and_then(|package| file.strip_prefix(package.as_str()).map(String::from)))
+        .is_some_and(|inside| !CALLERS.iter().any(|caller| inside.starts_with(caller)))
+}
+
 fn current(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
     // SAFETY: the interpreter is attached; the result is borrowed from it, or null outside of any code.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use taut::OnRetrace;
+use taut::{OnRetrace, data};
 use taut_core::with_source_location;
 
 /// An element as the arguments of a function: the parts of a tuple, or the element itself.
@@ -22,8 +22,27 @@ pub fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, Py
     }
 }
 
+/// The most random keys that a function takes for one element from the stream of its dataset.
+const KEYS_PER_ELEMENT: u64 = 1 << 20;
+
+/// Runs the function of a stage. With a seed, its random numbers depend on the element and on how often the dataset was repeated,
+/// so that they are the same in every run of the pipeline.
+fn with_seed<R>(seed: Option<u64>, work: impl FnOnce() -> R) -> R {
+    match (seed, data::MappedElement::current()) {
+        (Some(seed), Some(element)) => {
+            let stream = seed ^ element.repetition.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let first = element.index.wrapping_mul(KEYS_PER_ELEMENT);
+            taut::random::with_key_stream(stream, first, work)
+        }
+        _ => work(),
+    }
+}
+
 /// A Python function of elements, traced once per type and shape. Its calls are attributed to the line that made the dataset.
-pub fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
+pub fn traced(
+    function: PyFunctionRef,
+    seed: Option<u64>,
+) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
     let (body, at) = (function.clone(), Python::attach(line::here));
     let program = taut::function(move |element: &Tree| {
         into_python(|py| Tree::of(&body.get(py)?.call1(arguments(py, element)?)?, Leaves::Tensors))
@@ -32,13 +51,15 @@ pub fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + 
     let called = Arc::new(AtomicBool::new(false));
     move |element: Tree| {
         let call = || {
-            into_python(|py| Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors))
+            with_seed(seed, || {
+                into_python(|py| Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors))
+            })
         };
         // Elements that contain datasets or strings cannot be traced.
         if element.holds_objects() || called.load(Ordering::Relaxed) {
             return call();
         }
-        match with_source_location(None, at, || program.call(&element)) {
+        match with_seed(seed, || with_source_location(None, at, || program.call(&element))) {
             // A function whose shapes or strings depend on values is called for each element, as it is in eager code.
             Err(error) if Python::attach(|py| crate::error::needs_values(py, &error)) => {
                 called.store(true, Ordering::Relaxed);

@@ -182,7 +182,9 @@ fn other(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> 
 /// A read-only array over a tensor's memory, which it keeps alive.
 pub fn array<'py>(object: &Bound<'py, Array>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    tensor.view().map_err(|error| crate::error::exception(py, error))?;
+    if tensor.is_traced() {
+        return Err(crate::error::no_value(py, tensor));
+    }
     // A variable is mutable: the array keeps the current value, so that later updates do not change it.
     let owner = match object.get().0 {
         ArrayValue::Tensor(_) | ArrayValue::Strings(_) => object.clone().into_any(),

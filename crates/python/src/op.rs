@@ -152,20 +152,33 @@ fn is_static(values: &[ArgValue]) -> bool {
     if !taut_core::is_tracing() {
         return false;
     }
-    let mut has_tensors = false;
-    let all = values.iter().all(|value| match value {
-        ArgValue::Tensor(tensor) => {
-            has_tensors = true;
-            convert::is_static(tensor)
+    // What is not an integer is computed only if it is small: the result is a constant of the program.
+    const MOST_ELEMENTS: usize = 16;
+    let (mut has_tensors, mut has_floats) = (false, false);
+    for value in values {
+        let tensors = match value {
+            ArgValue::Tensor(tensor) => std::slice::from_ref(tensor),
+            ArgValue::Tensors(tensors) => tensors,
+            ArgValue::Float(_) | ArgValue::DType(_) => {
+                has_floats = true;
+                continue;
+            }
+            _ => continue,
+        };
+        if !tensors.iter().all(convert::is_static) {
+            return false;
         }
-        ArgValue::Tensors(tensors) => {
-            has_tensors = true;
-            tensors.iter().all(convert::is_static)
-        }
-        ArgValue::Float(_) | ArgValue::DType(_) => false,
-        _ => true,
-    });
-    has_tensors && all
+        has_tensors |= !tensors.is_empty();
+        has_floats |= tensors.iter().any(|tensor| tensor.dtype().is_float());
+    }
+    let size = |value: &ArgValue| match value {
+        ArgValue::Tensor(tensor) => tensor.len(),
+        ArgValue::Tensors(tensors) => tensors.iter().map(Tensor::len).sum(),
+        ArgValue::Int(int) => int.unsigned_abs() as usize,
+        ArgValue::Ints(ints) => ints.iter().fold(1usize, |all, int| all.saturating_mul(int.unsigned_abs() as usize)),
+        _ => 0,
+    };
+    has_tensors && (!has_floats || values.iter().all(|value| size(value) <= MOST_ELEMENTS))
 }
 
 /// The bytes of the inputs, or of the result of an op that creates a tensor of a given shape.

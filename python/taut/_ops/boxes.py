@@ -10,6 +10,7 @@ from .. import _raw_ops as raw, dtypes
 from .._common import as_ints, cast_to, refuse
 from .._native import Tensor, as_tensor
 from ..control import scan as _scan
+from ..errors import DynamicShapeError
 from .reduction import argmax, reduce_sum
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def _suppress(
     if boxes.is_symbolic or scores.is_symbolic:
         refuse(
             name,
-            "the number of results depends on values, which a traced function does not know\n  help: call it eagerly",
-            TypeError,
+            "the number of results depends on the values of traced tensors",
+            DynamicShapeError,
         )
     count = min(int(most), boxes.shape[0])
     if not count:

@@ -11,16 +11,14 @@ import numpy as np
 from .. import _native, _raw_ops as raw, dtypes
 from .._common import as_ints, as_shape, check_count, refuse, refuse_option, value_range
 from .._native import Tensor, as_tensor, tensor_beside
+from ..errors import DynamicShapeError
 
 if TYPE_CHECKING:
     from .._typing import ShapeLike, TensorLike
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """Extracts the slice that begins at `begin` and has this size; -1 stands for the rest of an axis.
-
-    In a traced function, `begin` may be a traced tensor if all sizes are given.
-    """
+    """Extracts the slice that begins at `begin` and has this size; -1 stands for the rest of an axis."""
     x, sizes = as_tensor(input_), as_ints(size)
     if isinstance(begin, _native.Array) and begin.is_symbolic:
         starts: list[Any] = [begin[i] for i in builtins.range(len(sizes))]
@@ -32,7 +30,8 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
     for axis, (start, count) in enumerate(zip(starts, sizes)):
         if isinstance(start, _native.Array) and start.is_symbolic:
             if count < 0:
-                refuse("slice", f"size[{axis}] must be >= 0 where begin is a traced tensor, got {count}")
+                text = f"the size of axis {axis} depends on the value of a traced begin, where size is {count}"
+                refuse("slice", text, DynamicShapeError)
             x = raw.gather(x, raw.range(0, count, 1, start.dtype) + start, axis)
             plain.append(builtins.slice(None))
             continue

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _native, nest
 from .._common import refuse
 from .._native import as_tensor
-from ..errors import OperatorNotAllowedInGraphError
+from ..errors import DynamicShapeError
 from ..spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ def numpy_function(
     """Calls a function of NumPy arrays with the values of tensors; returns tensors of the types `Tout`, without
     gradient.
 
-    In a traced function it is called whenever the program runs, and `Tout` must be made of `tf.TensorSpec` with all
-    sizes. If it is not `stateful`, it is called only if its results are used.
+    In a traced function it is called whenever the program runs. Shapes must be known before that, so unless `Tout` is
+    made of `tf.TensorSpec` with all sizes, the function runs op by op. If it is not `stateful`, it is called only if its
+    results are used.
     """
     inputs = [as_tensor(one) for one in inp or ()]
     return _host_call("numpy_function", func, inputs, np.asarray, Tout, stateful)
@@ -44,8 +45,9 @@ def py_function(
 ) -> Any:
     """Calls a Python function with tensors; returns tensors of the types `Tout`.
 
-    Eagerly, gradients flow through it. In a traced function it is called whenever the program runs, without gradient,
-    and `Tout` must be made of `tf.TensorSpec` with all sizes.
+    Eagerly, and in a function that runs op by op, gradients flow through it. In a traced function it is called whenever
+    the program runs, without gradient, if `Tout` is made of `tf.TensorSpec` with all sizes; otherwise the function runs
+    op by op.
     """
     return _host_call("py_function", func, [as_tensor(one) for one in inp or ()], as_tensor, Tout, True)
 
@@ -85,8 +87,8 @@ def _check_result(name: str, made: Any, spec: Any) -> _native.Tensor:
 def _traced_call(name: str, call: Callable, inputs: list, wanted: list, stateful: bool) -> list:
     for spec in wanted:
         if not isinstance(spec, TensorSpec) or not spec.shape.is_fully_defined():
-            text = f"in a traced function, Tout must be tf.TensorSpec with all sizes known, got {spec!r}"
-            refuse(name, text, OperatorNotAllowedInGraphError)
+            text = f"the shape of the result is known only when func has run: Tout is {spec!r}"
+            refuse(name, f"{text}\n  help: give a tf.TensorSpec with all sizes", DynamicShapeError)
 
     def call_for_bytes(values: list) -> list[bytes]:
         made = call(values)

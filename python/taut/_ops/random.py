@@ -14,9 +14,19 @@ if TYPE_CHECKING:
     from .._typing import DTypeLike, ShapeLike, TensorLike
 
 
+_has_seed = False
+
+
 def set_seed(seed: int) -> None:
     """Sets the global seed and resets the global counter."""
+    global _has_seed
     _native.set_seed(int(seed))
+    _has_seed = True
+
+
+def has_seed() -> bool:
+    """Whether the global seed was set."""
+    return _has_seed
 
 
 # TensorFlow's names and numbers of the algorithms that are Philox here.

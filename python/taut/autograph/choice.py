@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _native, nest
+from ..errors import DynamicShapeError
 from . import values
 from .values import NoReturn, Plan, Undefined, Unset
 
@@ -122,7 +123,9 @@ def _differ(what: str, name: str, yes: Any, no: Any, reason: str) -> Exception:
         f"{subject} must have one type and shape in both branches of `{what}`, but is {values.described(yes)} after "
         f"{_BRANCHES[0]} and {values.described(no)} after {_BRANCHES[1]}: {reason}"
     )
-    kind = values.TypesDifferError if reason.startswith("the types") else ValueError
+    kind: type[Exception] = values.TypesDifferError if reason.startswith("the types") else ValueError
+    if reason == values.SHAPES_DIFFER:
+        kind = DynamicShapeError
     return kind(values.problem(message, "convert one of them with tf.cast or tf.reshape"))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import _native, _raw_ops as raw
 from ..data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, DatasetIterator, TracedIterator
-from . import loops
+from ..errors import DynamicShapeError
+from . import loops, values
 
 
 def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable | None, body: Callable) -> None:
@@ -17,6 +18,10 @@ def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable |
         count = dataset._native.cardinality()
         if count == 0:
             return
+        if dataset._elements is None:
+            message = "the shapes of a dataset's elements are known only when they are computed"
+            remedy = "give output_signature with all sizes, or iterate outside of tf.function"
+            raise DynamicShapeError(values.problem(message, remedy))
         if dataset._elements is not None and count > 0:
             last = dataset._elements.last
         elements = iter(dataset)

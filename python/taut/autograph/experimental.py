@@ -22,6 +22,22 @@ def do_not_convert(func: Callable | None = None) -> Callable:
     return unconverted
 
 
+def set_loop_options(
+    parallel_iterations: int | None = None,
+    swap_memory: bool | None = None,
+    maximum_iterations: Any = None,
+    shape_invariants: Any = None,
+) -> None:
+    """Options of the loop whose body begins with this call. Shapes may change in any loop, so `shape_invariants` need not
+    be given, and a loop has the parallelism and the memory of its plan.
+    """
+    if maximum_iterations is not None:
+        from .._common import refuse
+
+        message = "maximum_iterations must be None\n  help: end the loop with `break`, or use tf.while_loop"
+        refuse("set_loop_options", message, ValueError)
+
+
 def is_marked(func: Any) -> bool:
     """Whether a function is decorated with `do_not_convert`."""
     return getattr(func, _MARK, False) is True

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
-from ..errors import OperatorNotAllowedInGraphError
+from ..errors import DynamicShapeError
 from . import values
 from .choice import RetraceWithPlan
 from .values import NoReturn, Plan, Unset
@@ -37,10 +37,14 @@ class Range:
         return raw.less(at, self.limit) if self._step > 0 else raw.greater(at, self.limit)
 
     def _refuse(self, *_args: Any) -> Any:
-        message = "a range with traced bounds has no known length: it can only be used in a `for` statement"
-        raise OperatorNotAllowedInGraphError(values.problem(message, "use a limit that is known while tracing"))
+        message = "the length of a range depends on the value of a traced tensor"
+        raise DynamicShapeError(values.problem(message, "a `for` statement over the range keeps one program"))
 
-    __iter__ = __len__ = __getitem__ = __array__ = __taut_tensor__ = _refuse
+    __iter__ = __len__ = __getitem__ = __array__ = __taut_tensor__ = __getattr__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __matmul__ = __rmatmul__ = _refuse  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
 
 class Rows:
@@ -135,6 +139,8 @@ class Statement:
         if reason.startswith("the types"):
             kind = values.TypesDifferError
             remedy = "convert it with tf.cast before the loop"
+        elif reason == values.SHAPES_DIFFER:
+            kind = DynamicShapeError
         elif isinstance(before, list) and isinstance(after, list):
             remedy = "a list cannot grow in a traced loop: use tf.TensorArray, tf.map_fn or tf.scan"
         return values.problem(message, remedy), kind

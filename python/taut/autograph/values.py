@@ -14,6 +14,8 @@ Array = _native.Array
 
 _PLAIN = (str, bytes, type(None))
 
+SHAPES_DIFFER = "the shapes differ"
+
 
 class CarriedSlot(NamedTuple):
     """A leaf of a variable that control flow carries as a tensor."""
@@ -232,14 +234,14 @@ def met(one: Any, other: Any) -> CarriedSlot | None:
         if first is None:
             return None
         if not (fits(one, first) and fits(other, first)):
-            raise ValueError("the shapes differ")
+            raise ValueError(SHAPES_DIFFER)
         return first
     if is_array(one) or is_array(other):
         raise ValueError("the kinds of values differ")
     if first is None or second is None:
         raise ValueError("the kinds of values differ")
     if first.shape != second.shape:
-        raise ValueError("the shapes differ")
+        raise ValueError(SHAPES_DIFFER)
     if first.dtype == second.dtype:
         return first
     if is_number(one) and _becomes(one, second.dtype):

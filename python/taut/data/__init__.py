@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _namespace, _native, _raw_ops as raw, dtypes, nest
+from .._ops.random import has_seed
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from ..function import Function
 from ..shape import TensorShape
@@ -199,7 +200,9 @@ class Dataset:
         if num_parallel_calls is not None:
             workers = (os.cpu_count() or 1) if num_parallel_calls == AUTOTUNE else int(num_parallel_calls)
         function = _converted(map_func)
-        return Dataset(self._native.map(function, workers), lambda: _specs.mapped(self._elements, function))
+        # With a global seed, every iteration draws the same random numbers, as in TensorFlow.
+        seed = _seed(None) if has_seed() else None
+        return Dataset(self._native.map(function, workers, seed), lambda: _specs.mapped(self._elements, function))
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Keeps the elements for which a function returns true."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
 from .._common import refuse
-from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
+from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..function import register_argument
 from ..spec import TensorSpec
 from . import _specs
@@ -182,6 +182,8 @@ class TracedIterator:
             if not isinstance(leaf, TensorSpec):
                 text = f"the elements of a dataset in a traced function must be tensors, got {leaf!r}"
                 refuse("iterator", text, OperatorNotAllowedInGraphError)
+            if not leaf.shape.is_fully_defined():
+                refuse("iterator", f"the shapes of a dataset's elements vary: they are {leaf}", DynamicShapeError)
 
     def __iter__(self) -> TracedIterator:
         _refuse_iteration()
@@ -283,6 +285,9 @@ class _IteratorArgument(NamedTuple):
 
     def in_trace(self) -> TracedIterator:
         return TracedIterator(lambda inputs: _iterators[int(inputs[0])], [self.number], self.element.spec)
+
+    def in_call(self) -> DatasetIterator:
+        return _iterators[int(self.number)]
 
 
 def _as_argument(iterator: DatasetIterator) -> Any:

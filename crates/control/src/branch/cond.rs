@@ -10,7 +10,7 @@ use taut_autodiff::Variable;
 use taut_autodiff::nest::Nest;
 use taut_core::graph::{ExternalState, Traced, trace_writing};
 use taut_core::ops::unary::cast;
-use taut_core::{DType, Error, Result, Shape, Spec, Tensor, apply_at, is_tracing};
+use taut_core::{DType, Error, ErrorKind, Result, Shape, Spec, Tensor, apply_at, is_tracing};
 use taut_memory::Location;
 
 /// A branch of [`switch_case`].
@@ -132,8 +132,9 @@ fn check_results<R: Nest>(traced: &[(Traced, R)]) -> Result<()> {
             if expected != got {
                 let which = if path.is_empty() { "the result".into() } else { format!("result {path}") };
                 let message = format!("{which} of branch {n} must be {expected}, as in branch 0, got {got}");
-                let error =
-                    if expected.dtype == got.dtype { Error::shape(message) } else { Error::dtype(message) };
+                let same_type = expected.dtype == got.dtype;
+                let kind = if same_type { ErrorKind::DynamicShape } else { ErrorKind::DType };
+                let error = Error::new(kind, message);
                 return Err(error.help("return the same types and shapes from every branch"));
             }
         }

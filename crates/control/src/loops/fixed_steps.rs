@@ -2,6 +2,7 @@
 
 use super::build::{BodyArguments, LoopParts, LoopStates};
 use super::options::Loops;
+use super::shape_invariants::{runs_op_by_op, steps_op_by_op};
 use super::signature::StepCount;
 use crate::context::{inherited_budget, trace_with_budget};
 use crate::specs::row_spec;
@@ -121,6 +122,27 @@ impl Loops {
         let mut states = LoopStates::new(states);
         let slices = tensors(&elements);
         let elements = strip_values(elements);
+        match self.steps_as_op(steps, body, &mut states, &slices, &elements, at) {
+            // The body could not be traced, so the states have not been used.
+            Err(error) if runs_op_by_op(&error) && steps.count > 0 => {
+                let own = std::mem::take(&mut states.tensors);
+                let states = states.rebuild(&mut own.into_iter());
+                steps_op_by_op(steps, body, states, &slices, &elements)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// A loop of a known number of steps, as one op.
+    fn steps_as_op<S: Nest<Owned = S>, X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
+        &self,
+        steps: FixedSteps,
+        body: &dyn Fn(Tensor, S, X) -> Result<(S, Y)>,
+        states: &mut LoopStates<S>,
+        slices: &[Tensor],
+        elements: &X,
+        at: Location,
+    ) -> Result<(S, Y)> {
         let rows: Vec<Spec> = slices.iter().map(|slice| row_spec(slice.spec())).collect();
         let budget = self.grad_budget.or_else(inherited_budget);
         let ((mut traced, results, grad_budget), variables) = trace_with_variables(|variables| {
@@ -156,8 +178,8 @@ impl Loops {
         let (op, captures) = self.build(parts)?;
         let values = variables.iter().map(Variable::read);
         let inputs =
-            std::mem::take(&mut states.tensors).into_iter().chain(values).chain(slices).chain(captures);
-        let mut inputs: Vec<Tensor> = inputs.collect();
+            std::mem::take(&mut states.tensors).into_iter().chain(values).chain(slices.iter().cloned());
+        let mut inputs: Vec<Tensor> = inputs.chain(captures).collect();
         let mut outputs = apply_at(&op, &mut inputs, at)?.into_iter();
         let states = states.rebuild(&mut outputs);
         assign(&variables, &mut outputs)?;

@@ -4,7 +4,7 @@ use super::build::{BodyArguments, LoopParts, LoopStates};
 use super::definition::LoopOp;
 use super::gradient::run_in_segments;
 use super::options::Loops;
-use super::shape_invariants::check_condition;
+use super::shape_invariants::{check_condition, runs_op_by_op};
 use super::signature::StepCount;
 use crate::context::{inherited_budget, trace_with_budget};
 use crate::variables::{assign, trace_with_variables};
@@ -35,20 +35,35 @@ impl Loops {
         let has_open_dimension = |shapes: &Vec<Vec<Option<usize>>>| shapes.iter().any(|s| s.contains(&None));
         let outcome = match &self.shape_invariants {
             Some(shapes) if has_open_dimension(shapes) => self.run_op_by_op(&condition, &body, states),
-            _ => self.run_while(&WhileParts { condition: &condition, body: &body }, states, at),
+            _ => {
+                let mut states = LoopStates::new(states);
+                let outcome =
+                    self.run_while(&WhileParts { condition: &condition, body: &body }, &mut states, at);
+                if outcome.as_ref().is_err_and(runs_op_by_op) {
+                    // The body could not be traced, so the states have not been used.
+                    let tensors = std::mem::take(&mut states.tensors);
+                    self.run_op_by_op(&condition, &body, states.rebuild(&mut tensors.into_iter()))
+                } else {
+                    outcome
+                }
+            }
         };
         outcome.map_err(|error| error.in_op("while_loop", []).at(at))
     }
 
-    fn run_while<S: Nest<Owned = S>>(&self, parts: &WhileParts<'_, S>, states: S, at: Location) -> Result<S> {
-        let mut states = LoopStates::new(states);
+    fn run_while<S: Nest<Owned = S>>(
+        &self,
+        parts: &WhileParts<'_, S>,
+        states: &mut LoopStates<S>,
+        at: Location,
+    ) -> Result<S> {
         self.check_shape_invariants(&states.paths, &states.tensors)?;
         let budget = self.grad_budget.or_else(inherited_budget);
         let ((condition, body, grad_budget), variables) = trace_with_variables(|variables| {
             let arguments = BodyArguments::new(&states.specs, variables, &[]);
             let ((condition, body), share) = trace_with_budget(budget, |context| {
-                let condition = parts.trace_condition(&states, &arguments, context.clone())?;
-                Ok((condition, parts.trace_body(&states, &arguments, context)?))
+                let condition = parts.trace_condition(states, &arguments, context.clone())?;
+                Ok((condition, parts.trace_body(states, &arguments, context)?))
             })?;
             let written = body.writes.clone();
             Ok(((condition, body, share), written))

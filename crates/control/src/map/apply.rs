@@ -3,7 +3,8 @@
 use super::chunk::{Chunks, chunk_loop};
 use super::traced::TracedMap;
 use crate::context::body_options;
-use crate::loops::{FixedSteps, Loops, loop_over_batch};
+use crate::loops::{FixedSteps, Loops, element_count, loop_over_batch, runs_op_by_op};
+use crate::structure::tensors;
 use crate::vmap::vmap_graph_fully;
 use taut_autodiff::nest::Nest;
 use taut_compile::CompileOptions;
@@ -32,13 +33,14 @@ impl Loops {
         elements: X,
         at: Location,
     ) -> Result<Y> {
-        let map = TracedMap::new(body, elements)?;
+        let again = elements.rebuild(&mut tensors(&elements).into_iter());
+        let map = match TracedMap::new(body, elements) {
+            Err(error) if runs_op_by_op(&error) => return self.one_by_one(body, again, at),
+            outcome => outcome?,
+        };
         if map.assigns {
-            // An element reads what the one before assigned: one by one.
-            let elements = map.element.rebuild(&mut map.inputs.into_iter());
-            let body = |_: Tensor, (): (), element: X| Ok(((), body(element)?));
-            let steps = FixedSteps { name: "map_fn", count: map.count, reverse: false };
-            return self.run_steps(steps, &body, (), elements, at).map(|((), results)| results);
+            // An element reads what the one before assigned.
+            return self.one_by_one(body, again, at);
         }
         if map.count == 0 {
             return map.empty();
@@ -50,12 +52,31 @@ impl Loops {
     }
 }
 
+impl Loops {
+    /// Applies `body` to one element after the other.
+    fn one_by_one<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
+        &self,
+        body: &dyn Fn(X) -> Result<Y>,
+        elements: X,
+        at: Location,
+    ) -> Result<Y> {
+        let steps = FixedSteps { name: "map_fn", count: element_count(&elements)?, reverse: false };
+        let body = |_: Tensor, (): (), element: X| Ok(((), body(element)?));
+        self.run_steps(steps, &body, (), elements, at).map(|((), results)| results)
+    }
+}
+
 /// Applies `body` to all elements at once.
 pub(super) fn vectorized<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
     body: &dyn Fn(X) -> Result<Y>,
     elements: X,
+    at: Location,
 ) -> Result<Y> {
-    let map = TracedMap::new(body, elements)?;
+    let again = elements.rebuild(&mut tensors(&elements).into_iter());
+    let map = match TracedMap::new(body, elements) {
+        Err(error) if runs_op_by_op(&error) => return Loops::new().one_by_one(body, again, at),
+        outcome => outcome?,
+    };
     if map.assigns {
         let message =
             "the body of vectorized_map must not assign to variables: all elements are computed at once";
@@ -74,7 +95,7 @@ pub(super) fn vectorized<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
     Ok(map.result.rebuild(&mut outputs.into_iter()))
 }
 
-impl<X, Y> TracedMap<X, Y> {
+impl<Y> TracedMap<Y> {
     /// Applies a loop to the whole chunks, and another one to the elements that are left over.
     fn apply_in_chunks(&self, size: usize, options: CompileOptions, at: Location) -> Result<Vec<Tensor>> {
         let (whole, rest) = (self.count / size, self.count % size);

@@ -34,5 +34,5 @@ pub fn vectorized_map<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
     elements: X,
 ) -> Result<Y> {
     let at = Location::caller();
-    vectorized(&body, elements).map_err(|error| error.in_op("vectorized_map", []).at(at))
+    vectorized(&body, elements, at).map_err(|error| error.in_op("vectorized_map", []).at(at))
 }

@@ -10,7 +10,7 @@ use taut_core::ops::creation::zeros;
 use taut_core::ops::random::with_loop_index;
 use taut_core::{Graph, Result, Spec, Tensor};
 
-pub(super) struct TracedMap<X, Y> {
+pub(super) struct TracedMap<Y> {
     /// From `(index, elements, captures)`.
     pub(super) graph: Graph,
     pub(super) captures: Vec<Tensor>,
@@ -19,14 +19,15 @@ pub(super) struct TracedMap<X, Y> {
     pub(super) count: usize,
     /// The structure of a result.
     pub(super) result: Y,
-    /// The structure of an element.
-    pub(super) element: X,
     /// Whether the body assigns to variables.
     pub(super) assigns: bool,
 }
 
-impl<X: Nest<Owned = X>, Y: Nest<Owned = Y>> TracedMap<X, Y> {
-    pub(super) fn new(body: &dyn Fn(X) -> Result<Y>, elements: X) -> Result<TracedMap<X, Y>> {
+impl<Y: Nest<Owned = Y>> TracedMap<Y> {
+    pub(super) fn new<X: Nest<Owned = X>>(
+        body: &dyn Fn(X) -> Result<Y>,
+        elements: X,
+    ) -> Result<TracedMap<Y>> {
         let (count, inputs) = (element_count(&elements)?, tensors(&elements));
         let element = strip_values(elements);
         let mut specs = vec![index_spec()];
@@ -38,7 +39,7 @@ impl<X: Nest<Owned = X>, Y: Nest<Owned = Y>> TracedMap<X, Y> {
         })?;
         let assigns = !traced.writes.is_empty();
         let (graph, captures) = hoist_invariants(traced.graph, traced.captures)?;
-        Ok(TracedMap { graph, captures, inputs, count, result, element, assigns })
+        Ok(TracedMap { graph, captures, inputs, count, result, assigns })
     }
 
     /// The results for no elements.

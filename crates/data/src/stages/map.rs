@@ -4,6 +4,7 @@ use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::DatasetElement;
 use crate::stages::at_element;
+use std::cell::Cell;
 use std::sync::Arc;
 use taut_core::Result;
 
@@ -15,7 +16,40 @@ struct Map<T, F> {
 struct MapCursor<T, F> {
     input: StageInput<T>,
     f: Arc<F>,
+    repetition: u64,
     next: u64,
+}
+
+/// Which element a function of [`Dataset::map`] or [`Dataset::map_parallel`] computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedElement {
+    /// How often the dataset was repeated before, in this run of the pipeline.
+    pub repetition: u64,
+    /// The index of the element.
+    pub index: u64,
+}
+
+thread_local! {
+    static MAPPED: Cell<Option<MappedElement>> = const { Cell::new(None) };
+}
+
+impl MappedElement {
+    /// The element that is being computed on this thread.
+    pub fn current() -> Option<MappedElement> {
+        MAPPED.get()
+    }
+
+    /// Runs the function of a stage for this element.
+    pub(crate) fn compute<R>(self, work: impl FnOnce() -> R) -> R {
+        struct Restore(Option<MappedElement>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                MAPPED.set(self.0);
+            }
+        }
+        let _restore = Restore(MAPPED.replace(Some(self)));
+        work()
+    }
 }
 
 impl<T: DatasetElement> Dataset<T> {
@@ -41,7 +75,9 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync +
     }
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
-        Ok(Box::new(MapCursor { input: run.start(&self.input, epoch)?, f: self.f.clone(), next: 0 }))
+        let repetition = run.counters.repetition(epoch);
+        let input = run.start(&self.input, epoch)?;
+        Ok(Box::new(MapCursor { input, f: self.f.clone(), repetition, next: 0 }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -58,7 +94,8 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync> 
         let Some(element) = self.input.next()? else {
             return Ok(None);
         };
-        (self.f)(element).map(Some).map_err(|error| at_element(error, index))
+        let number = MappedElement { repetition: self.repetition, index };
+        number.compute(|| (self.f)(element)).map(Some).map_err(|error| at_element(error, index))
     }
 
     fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {

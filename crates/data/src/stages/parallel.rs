@@ -6,6 +6,7 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::DatasetElement;
 use crate::stages::at_element;
 use crate::stages::background::BackgroundCursor;
+use crate::stages::map::MappedElement;
 use std::sync::Arc;
 use taut_core::{Error, Result};
 use taut_memory::Location;
@@ -59,7 +60,11 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync +
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
         let (input, f) = (run.start(&self.input, epoch)?, self.f.clone());
-        let work = Arc::new(move |number, element| f(element).map_err(|error| at_element(error, number)));
+        let repetition = run.counters.repetition(epoch);
+        let work = Arc::new(move |index, element| {
+            let computed = MappedElement { repetition, index }.compute(|| f(element));
+            computed.map_err(|error| at_element(error, index))
+        });
         let buffer_size = BufferSize::Elements(self.workers.saturating_mul(PER_WORKER));
         Ok(Box::new(BackgroundCursor::new(input, work, self.workers, buffer_size, run.counters.clone())))
     }

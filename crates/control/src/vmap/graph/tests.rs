@@ -65,7 +65,7 @@ fn traced(entry: &OpEntry, args: &[ArgValue]) -> Option<(Graph, Vec<Tensor>)> {
         entry.invoke(&ArgValue::with_tensors(args, symbol))
     });
     match traced {
-        Err(e) if entry.has_data_dependent_shape && e.kind() == ErrorKind::Graph => None,
+        Err(e) if entry.has_data_dependent_shape && e.kind() == ErrorKind::DynamicShape => None,
         traced => Some((traced.unwrap().graph, inputs)),
     }
 }

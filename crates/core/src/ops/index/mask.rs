@@ -1,6 +1,7 @@
 //! Selection by a condition.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::TracingSuspension;
 use crate::op::{Op, Spec, Specs};
 use crate::ops::index::gather_dense;
 use crate::ops::sample::{dtypes, of, ramp};
@@ -45,7 +46,8 @@ impl Op for Nonzero {
 #[track_caller]
 pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
     let (x, at) = (x.into(), Location::caller());
-    let view = x.view().map_err(|error| error.in_op("nonzero", [x.spec()]).at(at))?;
+    let view = if x.is_traced() { Err(Error::dynamic_shape(x.spec())) } else { x.view() };
+    let view = view.map_err(|error| error.in_op("nonzero", [x.spec()]).at(at))?;
     let count = index::count_nonzero(view);
     apply(&Nonzero { count }, [x])
 }
@@ -61,8 +63,11 @@ pub fn boolean_mask(tensor: impl Into<Tensor>, mask: impl Into<Tensor>, axis: is
     let shape = tensor.shape();
     let merged = [&shape[..axis], &[mask.len()], &shape[axis + mask.rank()..]].concat();
     let merged: Vec<isize> = merged.into_iter().map(|dim| dim as isize).collect();
+    // A mask whose value is known selects known positions, also while tracing.
+    let suspended = (!mask.is_traced()).then(TracingSuspension::enter);
     let found = nonzero(reshape(&mask, &[mask.len() as isize])?)?;
     let indices = reshape(&found, &[found.len() as isize])?;
+    drop(suspended);
     gather_dense(reshape(tensor, &merged)?, indices, axis as isize)
 }
 

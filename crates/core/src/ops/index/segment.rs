@@ -208,8 +208,11 @@ fn count(ids: &Tensor) -> Result<usize> {
         // No id to read; `infer` reports the error.
         return Ok(0);
     }
+    if ids.is_traced() {
+        return Err(Error::dynamic_shape(ids.spec()));
+    }
     // Concrete ids are readable during tracing too.
-    let suspended = (!ids.is_traced()).then(TracingSuspension::enter);
+    let suspended = TracingSuspension::enter();
     let last = integer_item(&slice(ids, &[Index::At(-1)])?)?;
     drop(suspended);
     // The kernel, which reads all ids, rejects negative ones.

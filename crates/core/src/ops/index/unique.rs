@@ -1,6 +1,7 @@
 //! Distinct values.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::TracingSuspension;
 use crate::op::{Op, Spec, Specs};
 use crate::ops::binary::{div, maximum, mul};
 use crate::ops::creation::ones;
@@ -98,6 +99,11 @@ impl Differentiable for Unique {
 pub fn unique(x: impl Into<Tensor>) -> Result<(Tensor, Tensor, Tensor)> {
     let (x, at) = (x.into(), Location::caller());
     let spec = x.spec().clone();
+    if x.is_traced() {
+        return Err(Error::dynamic_shape(&spec).in_op("unique", [&spec]).at(at));
+    }
+    // The value is known, also while tracing.
+    let _suspended = TracingSuspension::enter();
     let outputs = apply_many(&Unique, vec![x])?;
     let number = outputs[3].item::<i64>().map_err(|error| error.in_op("unique", [&spec]).at(at))?;
     Ok((take_first(&outputs[0], number)?, outputs[1].clone(), take_first(&outputs[2], number)?))

@@ -10,7 +10,7 @@ use crate::graph::{self, KeySource};
 use crate::ops::OpEntry;
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -105,6 +105,35 @@ thread_local! {
 thread_local! {
     /// The step indices of the nested loops being traced, each with the depth of nested traces around it.
     static LOOP_INDICES: RefCell<Vec<(usize, Tensor)>> = const { RefCell::new(Vec::new()) };
+}
+
+thread_local! {
+    /// The seed and the next number of the stream that replaces the global generator on this thread.
+    static KEY_STREAM: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
+}
+
+/// Runs `work` with the keys of the global generator taken from a stream of its own instead: this seed, and numbers from `first`
+/// on. So its random numbers do not depend on what is drawn elsewhere.
+pub fn with_key_stream<R>(seed: u64, first: u64, work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<(u64, u64)>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            KEY_STREAM.set(self.0);
+        }
+    }
+    let _restore = Restore(KEY_STREAM.replace(Some((seed, first))));
+    work()
+}
+
+/// The next key of a source, outside of traces.
+fn next_words(source: &Arc<dyn KeySource>) -> [u64; 2] {
+    match KEY_STREAM.get() {
+        Some((seed, number)) if std::ptr::addr_eq(Arc::as_ptr(source), Arc::as_ptr(&GLOBAL.shared)) => {
+            KEY_STREAM.set(Some((seed, number.wrapping_add(1))));
+            [seed, number]
+        }
+        _ => source.next(),
+    }
 }
 
 /// Runs `work` with the keys recorded in an earlier run, whichever generators it draws from; returns its result and the
@@ -217,7 +246,7 @@ fn next(source: &Arc<dyn KeySource>) -> (RecordedKey, usize) {
             None => {
                 let key = match graph::next_key(source.clone()) {
                     Some(key) => RecordedKey::Traced(key),
-                    None => RecordedKey::Concrete(source.next()),
+                    None => RecordedKey::Concrete(next_words(source)),
                 };
                 (key, LOOP_INDICES.with_borrow(Vec::len))
             }
