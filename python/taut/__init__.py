@@ -28,8 +28,8 @@ newaxis = None
 # Submodules that are imported on first use.
 _MODULES = frozenset(
     {
-        *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "image", "keras"),
-        *("linalg", "math", "nn", "optimizers", "profiler", "random", "test", "train", "version"),
+        *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "experimental", "image"),
+        *("keras", "linalg", "math", "nn", "optimizers", "profiler", "random", "test", "train", "version"),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.

@@ -153,3 +153,26 @@ def gradients(
     if is_zero(unconnected_gradients):
         found = [raw.zeros_like(x) if gradient is None else gradient for gradient, x in zip(found, nest.flatten(xs))]
     return found
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    name: str = "hessians",
+) -> list:
+    """Computes the Hessians of the summed `ys` with respect to each of `xs`, inside a traced function.
+
+    The Hessian of a tensor of shape S has shape S + S.
+    """
+    found = []
+    for x in nest.flatten(xs):
+        first = gradients(ys, x, gate_gradients=gate_gradients, aggregation_method=aggregation_method)[0]
+        if first is None:
+            found.append(None)
+            continue
+        flat = raw.reshape(first, [-1])
+        rows = [gradients(flat[i], x, unconnected_gradients="zero")[0] for i in range(flat.shape[0])]
+        found.append(raw.reshape(raw.stack(rows, 0), [*x.shape, *x.shape]))
+    return found

@@ -221,28 +221,45 @@ fn from_list(elements: Vec<Tree>) -> data::Dataset<Tree> {
     })
 }
 
-/// The element of `window`: a dataset, or a tuple of datasets for elements that are tuples.
+/// A dataset of given elements, as a leaf of an element.
+fn dataset_leaf(elements: Vec<Tree>) -> taut::Result<Tree> {
+    into_python(|py| {
+        let made = source(py, from_list(elements))?;
+        let class = PyModule::import(py, "taut.data")?.getattr("Dataset")?;
+        Ok(Tree::Value(StaticValue::Object(class.call_method1("_of", (made,))?.unbind())))
+    })
+}
+
+/// The element of `window`: a dataset, or for elements that are tuples or dicts, a tuple or dict of windows.
 fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
-    let dataset = |elements: Vec<Tree>| -> taut::Result<Tree> {
-        into_python(|py| {
-            let made = source(py, from_list(elements))?;
-            let class = PyModule::import(py, "taut.data")?.getattr("Dataset")?;
-            Ok(Tree::Value(StaticValue::Object(class.call_method1("_of", (made,))?.unbind())))
-        })
+    let column = |parts_of: fn(&Tree) -> Option<&[Tree]>, i: usize| {
+        let part = |element: &Tree| parts_of(element).and_then(|parts| parts.get(i)).unwrap_or(element).clone();
+        window_of(elements.iter().map(part).collect())
+    };
+    let in_tuple: fn(&Tree) -> Option<&[Tree]> = |element| match element {
+        Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => Some(parts),
+        _ => None,
     };
     match elements.first() {
         Some(Tree::Tuple(parts)) => {
-            let count = parts.len();
-            let column = |i: usize| -> Vec<Tree> {
+            Ok(Tree::Tuple((0..parts.len()).map(|i| column(in_tuple, i)).collect::<taut::Result<_>>()?))
+        }
+        Some(Tree::NamedTuple(class, parts)) => {
+            let columns = (0..parts.len()).map(|i| column(in_tuple, i)).collect::<taut::Result<_>>()?;
+            Ok(Tree::NamedTuple(Python::attach(|py| class.clone_ref(py)), columns))
+        }
+        Some(Tree::Dict(parts)) => {
+            let column = |i: usize| {
                 let part = |element: &Tree| match element {
-                    Tree::Tuple(parts) => parts[i].clone(),
+                    Tree::Dict(parts) => parts.get(i).map_or_else(|| element.clone(), |(_, part)| part.clone()),
                     other => other.clone(),
                 };
-                elements.iter().map(part).collect()
+                window_of(elements.iter().map(part).collect())
             };
-            Ok(Tree::Tuple((0..count).map(|i| dataset(column(i))).collect::<taut::Result<_>>()?))
+            let entry = |(i, (key, _)): (usize, &(StaticValue, Tree))| Ok((key.copy(), column(i)?));
+            Ok(Tree::Dict(parts.iter().enumerate().map(entry).collect::<taut::Result<_>>()?))
         }
-        _ => dataset(elements),
+        _ => dataset_leaf(elements),
     }
 }
 
@@ -521,6 +538,15 @@ impl Dataset {
     #[getter]
     fn parents(&self, py: Python<'_>) -> Vec<Py<Dataset>> {
         self.parents.iter().map(|parent| parent.clone_ref(py)).collect()
+    }
+
+    /// States the number of elements; -1 if it is infinite, -2 if it is unknown.
+    fn assert_cardinality<'py>(slf: &Bound<'py, Self>, count: i64) -> PyResult<Bound<'py, PyAny>> {
+        let cardinality = match count {
+            -1 => Cardinality::Infinite,
+            _ => u64::try_from(count).map_or(Cardinality::Unknown, Cardinality::Known),
+        };
+        stage(slf, slf.get().inner.assert_cardinality(cardinality))
     }
 
     /// The number of elements; -1 if it is infinite, -2 if it is unknown.

@@ -273,3 +273,65 @@ def separable_conv2d(
     """Computes a depthwise convolution followed by a pointwise (1x1) convolution."""
     apart = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
     return _convolve("separable_conv2d", apart, pointwise_filter, 1, "VALID", data_format, 1, 2)
+
+
+def atrous_conv2d_transpose(
+    value: TensorLike,
+    filters: TensorLike,
+    output_shape: ShapeLike,
+    rate: Any,
+    padding: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Transposed convolution with dilated filters: the gradient of `atrous_conv2d` with respect to its input."""
+    return _convolve_transposed(
+        "atrous_conv2d_transpose", value, filters, output_shape, 1, padding, None, rate, 2
+    )
+
+
+def depthwise_conv2d_backprop_input(
+    input_sizes: ShapeLike,
+    filter: TensorLike,
+    out_backprop: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `depthwise_conv2d` with respect to its input."""
+    filter = as_tensor(filter)
+    rates = [dilations[axis] for axis in ((1, 2) if data_format == "NHWC" else (2, 3))]
+    x = raw.zeros(as_ints(input_sizes), filter.dtype)
+    return _backprop(
+        lambda t: depthwise_conv2d(t, filter, strides, padding, data_format, rates), x, as_tensor(out_backprop)
+    )
+
+
+def depthwise_conv2d_backprop_filter(
+    input: TensorLike,
+    filter_sizes: ShapeLike,
+    out_backprop: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `depthwise_conv2d` with respect to its filter."""
+    input = as_tensor(input)
+    rates = [dilations[axis] for axis in ((1, 2) if data_format == "NHWC" else (2, 3))]
+    filter = raw.zeros(as_ints(filter_sizes), input.dtype)
+    return _backprop(
+        lambda t: depthwise_conv2d(input, t, strides, padding, data_format, rates), filter, as_tensor(out_backprop)
+    )
+
+
+def _backprop(f: Any, x: Tensor, upstream: Tensor) -> Tensor:
+    """The gradient of a function that is linear in `x`."""
+    from ..tape import GradientTape
+
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    return tape.gradient(y, x, output_gradients=upstream)

@@ -99,3 +99,18 @@ def local_response_normalization(
     for i in range(1, 2 * radius + 1):
         total = total + squares[..., i : i + channels]
     return x / raw.pow(bias + alpha * total, beta)
+
+
+def batch_norm_with_global_normalization(
+    input: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    beta: TensorLike,
+    gamma: TensorLike,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+    name: str | None = None,
+) -> Tensor:
+    """`batch_normalization` with an offset and, if `scale_after_normalization`, a scale."""
+    scale = gamma if scale_after_normalization else None
+    return batch_normalization(input, mean, variance, beta, scale, variance_epsilon)

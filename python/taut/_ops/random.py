@@ -313,3 +313,68 @@ def split(seed: Any, num: int = 2, alg: str = "auto_select") -> Tensor:
     seed = as_tensor(seed)
     key = seed_key("split", seed)
     return cast_to(raw.stack([raw.fold_in(key, i) for i in range(int(num))], 0), seed.dtype)
+
+
+def stateless_binomial(
+    shape: ShapeLike,
+    seed: Any,
+    counts: TensorLike,
+    probs: TensorLike,
+    output_dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from binomial distributions that depend on `seed` alone: the number of successes of `counts` trials."""
+    key, sizes = seed_key("stateless_binomial", seed), as_ints(shape)
+    trials, chances = cast_to(as_tensor(counts), dtypes.float64), cast_to(as_tensor(probs), dtypes.float64)
+    return raw.cast(draw_binomial(key, sizes, trials, chances), output_dtype)
+
+
+def draw_binomial(key: Tensor, shape: list[int], trials: Tensor, chances: Tensor) -> Tensor:
+    """Binomial samples as float64, by waiting times: geometric gaps between successes, as many as there are successes.
+
+    The rarer of success and failure is counted. A loop ends when all gaps together exceed the trials.
+    """
+    from ..control import while_loop
+
+    trials, chances = raw.broadcast_to(trials, shape), raw.broadcast_to(chances, shape)
+    rare = raw.minimum(chances, 1 - chances)
+    scale = raw.log1p(-raw.clip_by_value(rare, 1e-300, 0.5))
+
+    def running(number: Tensor, passed: Tensor, found: Tensor) -> Tensor:
+        return raw.any(passed <= trials)
+
+    def step(number: Tensor, passed: Tensor, found: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        draw = raw.stateless_uniform(fold_in(key, number), shape, 0.0, 1.0, dtypes.float64)
+        passed = passed + raw.floor(raw.log1p(-draw) / scale) + 1
+        return number + 1, passed, found + raw.cast(passed <= trials, dtypes.float64)
+
+    zero = raw.zeros_like(trials)
+    start = raw.where(rare > 0, zero, trials + 1)
+    _, _, found = while_loop(running, step, (raw.full([], 0, dtypes.int64), start, zero))
+    return raw.where(chances > 0.5, trials - found, found)
+
+
+def stateless_parameterized_truncated_normal(
+    shape: ShapeLike,
+    seed: Any,
+    means: TensorLike = 0.0,
+    stddevs: TensorLike = 1.0,
+    minvals: TensorLike = -2.0,
+    maxvals: TensorLike = 2.0,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from normal distributions, truncated to [minvals, maxvals], that depend on `seed` alone."""
+    from .special import ndtri
+
+    key, sizes = seed_key("stateless_parameterized_truncated_normal", seed), as_ints(shape)
+    given = [as_tensor(one) for one in (means, stddevs, minvals, maxvals)]
+    dtype = next((one.dtype for one in given if one.dtype.is_floating), dtypes.float32)
+    mean, spread, low, high = (cast_to(one, dtypes.float64) for one in given)
+
+    def below(value: Tensor) -> Tensor:
+        return 0.5 * raw.erfc(-(value - mean) / (spread * 2**0.5))
+
+    # The quantiles of uniform samples between those of the ends.
+    draw = raw.stateless_uniform(key, sizes, 0.0, 1.0, dtypes.float64)
+    made = mean + spread * ndtri(below(low) + draw * (below(high) - below(low)))
+    return raw.cast(raw.broadcast_to(raw.minimum(raw.maximum(made, low), high), sizes), dtype)

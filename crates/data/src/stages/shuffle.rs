@@ -6,7 +6,7 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::{self, DatasetElement};
 use crate::random::RandomSequence;
 use std::sync::Arc;
-use taut_core::{Error, Result, source_location};
+use taut_core::{Error, ErrorKind, Result, source_location};
 use taut_memory::{Bytes, Location};
 
 /// Options of a shuffle. A plain number or [`Bytes`] is a buffer of that size with the default seed.
@@ -172,6 +172,9 @@ impl<T: DatasetElement> ShuffleCursor<T> {
             if !self.buffer_size.has_space(self.slots.len(), self.bytes, bytes) {
                 return Some(item);
             }
+            if let Err(error) = room_for_one(&mut self.slots) {
+                return Some(Err(error));
+            }
             self.bytes += bytes;
             self.slots.push(BufferSlot::Loaded(item, bytes));
         }
@@ -218,6 +221,15 @@ impl<T: DatasetElement> ShuffleCursor<T> {
     }
 }
 
+/// Makes room for one more slot; an error if the system refuses the memory of a large buffer.
+fn room_for_one<T>(slots: &mut Vec<T>) -> Result<()> {
+    if slots.try_reserve(1).is_ok() {
+        return Ok(());
+    }
+    let message = format!("no memory for more than {} elements", slots.len());
+    Err(Error::new(ErrorKind::OutOfMemory, message).about("shuffle"))
+}
+
 impl<T: DatasetElement> Cursor<T> for ShuffleCursor<T> {
     fn next(&mut self) -> Result<Option<T>> {
         if let Some(item) = self.fill() {
@@ -241,6 +253,7 @@ impl<T: DatasetElement> Cursor<T> for ShuffleCursor<T> {
         while skipped < count {
             self.input.check_not_stopped()?;
             while self.slots.len() < most && self.entered < total {
+                room_for_one(&mut self.slots)?;
                 self.slots.push(BufferSlot::Pending(self.entered));
                 self.entered += 1;
             }
