@@ -148,8 +148,8 @@ class optimizer:  # noqa: N801
 
     @staticmethod
     def get_experimental_options() -> dict[str, Any]:
-        """The options of TensorFlow's graph optimizer that are set: none."""
-        return {}
+        """The options of TensorFlow's graph optimizer: its defaults."""
+        return {"disable_model_pruning": False, "disable_meta_optimizer": False}
 
     @staticmethod
     def set_experimental_options(options: dict[str, Any]) -> None:

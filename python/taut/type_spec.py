@@ -66,7 +66,7 @@ class TypeSpec:
         return hash((type(self), repr(self)))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self._serialize()))})"
+        return f"{type(self).__name__}{self._serialize()!r}"
 
     def __reduce__(self) -> tuple:
         return type(self), self._serialize()
@@ -228,7 +228,7 @@ class IndexedSlicesSpec(TypeSpec):
         self._shape = None if shape is None else TensorShape(shape)
         self._dtype, self._indices_dtype = dtypes.as_dtype(dtype), dtypes.as_dtype(indices_dtype)
         self._dense_shape_dtype = None if dense_shape_dtype is None else dtypes.as_dtype(dense_shape_dtype)
-        self._indices_shape = None if indices_shape is None else TensorShape(indices_shape)
+        self._indices_shape = TensorShape([None] if indices_shape is None else indices_shape)
 
     @property
     def shape(self) -> Any:

@@ -42,7 +42,7 @@ def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tens
     if values.ndim != 2:
         refuse("ctc_unique_labels", f"expected labels [batch, length], got shape {values.shape}")
     array = values.numpy()
-    unique, places = np.zeros_like(array), np.zeros_like(array)
+    unique, places = np.zeros(array.shape, np.int64), np.zeros(array.shape, np.int32)
     for row in range(array.shape[0]):
         seen: dict[int, int] = {}
         for column, label in enumerate(array[row].tolist()):

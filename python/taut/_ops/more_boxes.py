@@ -171,8 +171,8 @@ def extract_glimpse(
         if normalized:
             y, z = y * rows, z * columns
         if centered:
-            y, z = (y + rows) / 2, (z + columns) / 2
-        top, left = int(y - height / 2), int(z - width / 2)
+            y, z = (y + rows - height) / 2, (z + columns - width) / 2
+        top, left = int(y), int(z)
         over = [max(-top, 0), max(top + height - rows, 0), max(-left, 0), max(left + width - columns, 0)]
         part = x[image, max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)]
         if any(over) and noise != "zero":

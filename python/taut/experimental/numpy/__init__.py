@@ -30,7 +30,7 @@ _OWN = {
     for name, value in vars(module).items()
     if not name.startswith("_")
     and (getattr(value, "__module__", "").startswith(__name__) or name == "ndarray")
-    and name not in ("tensor", "cast", "floats", "numpy_type", "promoted", "reduction", "unary", "binary", "builtin_max")
+    and name not in ("tensor", "cast", "floats", "numpy_type", "promoted", "reduction", "unary", "binary")
 }
 globals().update(_OWN)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -115,12 +116,12 @@ def linspace(
 ) -> Any:
     """Numbers at equal distances."""
     first, last = (floats(value) for value in promoted(start, stop))
-    steps = tensor(np.arange(num) / max(num - 1 if endpoint else num, 1))
-    shape = [num] + [1] * max(first.ndim, last.ndim)
+    steps = tensor(np.arange(num) / builtins.max(num - 1 if endpoint else num, 1))
+    shape = [num] + [1] * builtins.max(first.ndim, last.ndim)
     made = first + (last - first) * raw.cast(raw.reshape(steps, shape), first.dtype)
     made = raw.moveaxis(made, 0, axis) if axis else made
     made = made if dtype is None else cast(made, dtype)
-    return (made, (last - first) / max(num - 1 if endpoint else num, 1)) if retstep else made
+    return (made, (last - first) / builtins.max(num - 1 if endpoint else num, 1)) if retstep else made
 
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None, axis: int = 0) -> Tensor:
@@ -295,7 +296,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         edges = [size // count * i for i in range(count + 1)]
     else:
         edges = [0, *indices_or_sections, size]
-    places = [slice(low, max(low, high)) for low, high in zip(edges, edges[1:])]
+    places = [slice(low, builtins.max(low, high)) for low, high in zip(edges, edges[1:])]
     return [x[tuple([slice(None)] * (axis % x.ndim) + [place])] for place in places]
 
 
@@ -317,7 +318,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
 def tile(a: Any, reps: Any) -> Tensor:
     """Repeated as a whole along axes."""
     x, counts = tensor(a), _shape(reps)
-    rank = max(x.ndim, len(counts))
+    rank = builtins.max(x.ndim, len(counts))
     x = raw.reshape(x, [1] * (rank - x.ndim) + list(x.shape))
     return raw.tile(x, [1] * (rank - len(counts)) + counts)
 
@@ -593,10 +594,7 @@ def dot(a: Any, b: Any) -> Tensor:
     one, other = promoted(a, b)
     if not one.ndim or not other.ndim:
         return one * other
-    return tensordot(one, other, [[one.ndim - 1], [builtin_max(other.ndim - 2, 0)]])
-
-
-builtin_max = __builtins__["max"] if isinstance(__builtins__, dict) else __builtins__.max
+    return tensordot(one, other, [[one.ndim - 1], [builtins.max(other.ndim - 2, 0)]])
 
 
 def inner(a: Any, b: Any) -> Tensor:
@@ -668,10 +666,10 @@ def shape(a: Any) -> tuple[int, ...]:
     return tuple(tensor(a).shape)
 
 
-def size(x: Any, axis: int | None = None) -> int:
+def size(x: Any, axis: int | None = None) -> Tensor:
     """The number of elements, or the size of an axis."""
     found = tensor(x).shape
-    return math.prod(found) if axis is None else found[axis]
+    return tensor(math.prod(found) if axis is None else found[axis])
 
 
 def ndim(a: Any) -> int:
