@@ -28,7 +28,18 @@ newaxis = None
 # Submodules that are imported on first use.
 _MODULES = frozenset(
     {
-        *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "experimental", "image"),
+        *(
+            "array_api",
+            "autodiff",
+            "autograph",
+            "bitwise",
+            "compat",
+            "config",
+            "data",
+            "debugging",
+            "experimental",
+            "image",
+        ),
         *("keras", "linalg", "math", "nn", "optimizers", "profiler", "random", "test", "train", "version"),
     }
 )

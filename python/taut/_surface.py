@@ -155,10 +155,10 @@ _RANDOM: Rows = {
         stateless_parameterized_truncated_normal stateless_permutation stateless_poisson stateless_shuffle
         stateless_truncated_normal stateless_uniform truncated_normal uniform""",
     ),
+    **objects("_ops.candidates", "all_candidate_sampler log_uniform_candidate_sampler uniform_candidate_sampler"),
     **objects(
-        "_ops.candidates", "all_candidate_sampler log_uniform_candidate_sampler uniform_candidate_sampler"
+        "_ops.generator", "Algorithm Generator create_rng_state experimental get_global_generator set_global_generator"
     ),
-    **objects("_ops.generator", "Algorithm Generator create_rng_state experimental get_global_generator set_global_generator"),
 }
 
 _TOP: Rows = {
@@ -202,7 +202,8 @@ _TOP: Rows = {
     **objects(
         "_ops.shaping",
         """batch_to_space broadcast_dynamic_shape broadcast_static_shape concat ensure_shape identity_n pad parallel_stack
-        repeat required_space_to_batch_paddings shape_n space_to_batch space_to_batch_nd=space_to_batch split squeeze stack transpose unstack""",
+        repeat required_space_to_batch_paddings shape_n space_to_batch space_to_batch_nd=space_to_batch split
+        squeeze stack transpose unstack""",
     ),
     **objects("_ops.sorting", "argsort searchsorted sort unique unique_with_counts"),
     **objects("_native", "DType from_dlpack"),
@@ -230,14 +231,19 @@ _NN: Rows = {
     **ops("elu gelu leaky_relu relu relu6 selu sparse_softmax_cross_entropy_with_logits"),
     # Ops that TensorFlow has as layers only.
     **ops("attention attention_with_dropout group_norm layer_norm rms_norm"),
-    **same(_MATH, "approx_max_k approx_min_k in_top_k l2_normalize log_softmax sigmoid softmax softplus softsign tanh top_k zero_fraction"),
+    **same(
+        _MATH,
+        "approx_max_k approx_min_k in_top_k l2_normalize log_softmax sigmoid softmax softplus softsign tanh
+        top_k zero_fraction",
+    ),
     **same(_TOP, "batch_to_space space_to_batch"),
     **objects("_ops.candidates", "all_candidate_sampler nce_loss sampled_softmax_loss"),
     **objects("_ops.labels", "collapse_repeated ctc_unique_labels isotonic_regression"),
     **objects("_ops.windows", "dilation2d erosion2d max_pool_with_argmax"),
     **objects(
         "_ops.conv",
-        """atrous_conv2d atrous_conv2d_transpose conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose conv_transpose convolution
+        """atrous_conv2d atrous_conv2d_transpose conv1d conv1d_transpose conv2d conv2d_transpose conv3d
+        conv3d_transpose conv_transpose convolution
         depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input separable_conv2d""",
     ),
     **objects("_ops.ctc", "ctc_loss"),
@@ -252,7 +258,8 @@ _NN: Rows = {
     ),
     **objects(
         "_ops.normalization",
-        """batch_norm_with_global_normalization batch_normalization local_response_normalization lrn=local_response_normalization moments normalize_moments
+        """batch_norm_with_global_normalization batch_normalization local_response_normalization
+        lrn=local_response_normalization moments normalize_moments
         sufficient_statistics weighted_moments""",
     ),
     **objects(

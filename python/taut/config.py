@@ -133,7 +133,7 @@ class threading:  # noqa: N801
 
 
 class optimizer:  # noqa: N801
-    """The namespace `tf.config.optimizer`. Functions are compiled by Taut's own passes; `tf.function(jit_compile=)` is the option."""
+    """The namespace `tf.config.optimizer`, which is XLA's and Grappler's; here `tf.function(jit_compile=)` is the option."""
 
     @staticmethod
     def get_jit() -> str:
@@ -155,7 +155,9 @@ class optimizer:  # noqa: N801
     def set_experimental_options(options: dict[str, Any]) -> None:
         """Sets options of TensorFlow's graph optimizer. There is none: only an empty dict is accepted."""
         if options:
-            raise ValueError(f"set_experimental_options: options must be empty, got {options!r}: passes have no options")
+            raise ValueError(
+                f"set_experimental_options: options must be empty, got {options!r}: passes have no options"
+            )
 
 
 def _only(name: str, parameter: str, value: Any, allowed: Any, reason: str) -> None:

@@ -3,7 +3,6 @@
 A wrong type is a ``TypeError``, a file that cannot be read an ``OSError``; every other error is one of these.
 """
 
-
 from __future__ import annotations
 
 from typing import Any

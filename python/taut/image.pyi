@@ -29,17 +29,24 @@ from ._ops.image_quality import (
     image_gradients as image_gradients, psnr as psnr, sobel_edges as sobel_edges, ssim as ssim, ssim_multiscale as
     ssim_multiscale, total_variation as total_variation,
 )
+from ._ops.more_boxes import (
+    combined_non_max_suppression as combined_non_max_suppression, draw_bounding_boxes as draw_bounding_boxes,
+    extract_glimpse as extract_glimpse, non_max_suppression_overlaps as non_max_suppression_overlaps,
+    non_max_suppression_padded as non_max_suppression_padded,
+)
 from ._ops.patches import extract_patches as extract_patches
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-    "central_crop", "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "extract_patches",
-    "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "non_max_suppression",
-    "non_max_suppression_with_scores", "pad_to_bounding_box", "per_image_standardization", "psnr",
-    "random_brightness", "random_contrast", "random_crop", "random_flip_left_right", "random_flip_up_down",
-    "random_hue", "random_saturation", "resize", "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale",
-    "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv", "rot90", "sobel_edges", "ssim", "ssim_multiscale",
-    "stateless_random_brightness", "stateless_random_contrast", "stateless_random_crop",
-    "stateless_random_flip_left_right", "stateless_random_flip_up_down", "stateless_random_hue",
-    "stateless_random_saturation", "total_variation", "transpose", "yiq_to_rgb", "yuv_to_rgb",
+    "central_crop", "combined_non_max_suppression", "convert_image_dtype", "crop_and_resize",
+    "crop_to_bounding_box", "draw_bounding_boxes", "extract_glimpse", "extract_patches", "flip_left_right",
+    "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "non_max_suppression",
+    "non_max_suppression_overlaps", "non_max_suppression_padded", "non_max_suppression_with_scores",
+    "pad_to_bounding_box", "per_image_standardization", "psnr", "random_brightness", "random_contrast",
+    "random_crop", "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",
+    "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv",
+    "rot90", "sobel_edges", "ssim", "ssim_multiscale", "stateless_random_brightness", "stateless_random_contrast",
+    "stateless_random_crop", "stateless_random_flip_left_right", "stateless_random_flip_up_down",
+    "stateless_random_hue", "stateless_random_saturation", "total_variation", "transpose", "yiq_to_rgb",
+    "yuv_to_rgb",
 ]

@@ -170,7 +170,12 @@ def nce_loss(
 
 
 def all_candidate_sampler(
-    true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, seed: int | None = None, name: str | None = None
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Candidates:
     """All classes below `num_sampled`, each expected once."""
     if num_sampled < 1:

@@ -177,11 +177,12 @@ def assert_rank_in(x: TensorLike, ranks: Iterable, message: str | None = None, n
         refuse("assert_rank_in", text, ValueError)
 
 
-def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> None:
-    """Raises ValueError unless the rank is 0."""
+def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> Tensor:
+    """Returns the tensor, or raises ValueError unless its rank is 0."""
     tensor = as_tensor(tensor)
     if tensor.ndim:
         refuse("assert_scalar", f"{_prefix(message)}rank must be 0, got shape {tensor.shape}", ValueError)
+    return tensor
 
 
 def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:

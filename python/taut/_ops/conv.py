@@ -284,9 +284,7 @@ def atrous_conv2d_transpose(
     name: str | None = None,
 ) -> Tensor:
     """Transposed convolution with dilated filters: the gradient of `atrous_conv2d` with respect to its input."""
-    return _convolve_transposed(
-        "atrous_conv2d_transpose", value, filters, output_shape, 1, padding, None, rate, 2
-    )
+    return _convolve_transposed("atrous_conv2d_transpose", value, filters, output_shape, 1, padding, None, rate, 2)
 
 
 def depthwise_conv2d_backprop_input(

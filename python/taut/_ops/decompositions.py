@@ -41,7 +41,9 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = dtypes.int32, name: str |
 
     def step(k: Tensor, made: Tensor, order: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         at = raw.broadcast_to(raw.reshape(k, [1]), [flat.shape[0]])
-        column = raw.take_along_axis(made, raw.reshape(raw.broadcast_to(k, made.shape[:2]), [*made.shape[:2], 1]), 2)[..., 0]
+        column = raw.take_along_axis(made, raw.reshape(raw.broadcast_to(k, made.shape[:2]), [*made.shape[:2], 1]), 2)[
+            ..., 0
+        ]
         candidates = raw.where(places < k, raw.full([], -1.0, made.dtype), raw.abs(column))
         pivot = raw.expand_dims(cast_to(raw.argmax(candidates, -1), dtypes.int64), -1)
         here = raw.expand_dims(at, -1)
@@ -49,7 +51,9 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = dtypes.int32, name: str |
         swap = raw.where(raw.equal(places, here), pivot, raw.where(raw.equal(places, pivot), here, places))
         rows = raw.broadcast_to(raw.expand_dims(swap, -1), made.shape)
         made, order = raw.take_along_axis(made, rows, 1), raw.take_along_axis(order, swap, 1)
-        row = raw.take_along_axis(made, raw.reshape(raw.broadcast_to(k, [flat.shape[0], size]), [flat.shape[0], 1, size]), 1)
+        row = raw.take_along_axis(
+            made, raw.reshape(raw.broadcast_to(k, [flat.shape[0], size]), [flat.shape[0], 1, size]), 1
+        )
         column = raw.take_along_axis(made, raw.reshape(raw.broadcast_to(k, made.shape[:2]), [*made.shape[:2], 1]), 2)
         diagonal = raw.take_along_axis(row, raw.reshape(here, [flat.shape[0], 1, 1]), 2)
         later = places > k

@@ -127,9 +127,7 @@ def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name
     x, places = as_tensor(images), as_tensor(boxes).numpy()
     palette = np.asarray(colors, np.float32)
     if palette.ndim != 2 or palette.shape[1] < x.shape[-1]:
-        refuse(
-            "draw_bounding_boxes", f"colors must have shape [colors, {x.shape[-1]} or more], got {palette.shape}"
-        )
+        refuse("draw_bounding_boxes", f"colors must have shape [colors, {x.shape[-1]} or more], got {palette.shape}")
     height, width, channels = x.shape[1:]
     mask = np.zeros(x.shape[:3], bool)
     paint = np.zeros(x.shape, np.float32)

@@ -15,7 +15,6 @@ import numpy as np
 from .. import _native, _raw_ops as raw
 from .._common import refuse
 
-
 _scopes = threading.local()
 
 

@@ -24,7 +24,11 @@ def _in_double(name: str, f: Callable, *args: Any) -> Tensor:
     dtype = tensors[0].dtype
     for tensor in tensors:
         if not tensor.dtype.is_floating or tensor.dtype != dtype:
-            refuse(name, f"expected tensors of one floating-point type, got {[one.dtype.name for one in tensors]}", TypeError)
+            refuse(
+                name,
+                f"expected tensors of one floating-point type, got {[one.dtype.name for one in tensors]}",
+                TypeError,
+            )
     wide = [cast_to(tensor, dtypes.float64) for tensor in tensors]
     if len(wide) > 1:
         shape = functools.reduce(lambda one, other: one + other, [raw.zeros_like(one) for one in wide])
@@ -71,9 +75,7 @@ def bessel_i0e(x: Tensor) -> Tensor:
     size = raw.abs(x)
     small = size <= 8.0
     near, far = _inside(small, size, 1.0), _inside(raw.logical_not(small), size, 10.0)
-    return raw.where(
-        small, _chebyshev(tables.I0_SMALL, near), _chebyshev(tables.I0_LARGE, 1 / far) / raw.sqrt(far)
-    )
+    return raw.where(small, _chebyshev(tables.I0_SMALL, near), _chebyshev(tables.I0_LARGE, 1 / far) / raw.sqrt(far))
 
 
 @_unary

@@ -232,8 +232,8 @@ class Dataset(PythonStages):
         if not datasets:
             raise ValueError("choose_from_datasets: datasets must not be empty")
         choices = choice_dataset._spec
-        if isinstance(choices, TensorSpec) and (choices.dtype != dtypes.int64 or choices.shape != []):
-            raise TypeError(f"choose_from_datasets: choices must be scalars of type int64, got {choices}")
+        if isinstance(choices, TensorSpec) and not (choices.dtype.is_integer and choices.shape == []):
+            raise TypeError(f"choose_from_datasets: choices must be integer scalars, got {choices}")
         return Dataset._from_iterators(
             lambda: _stages.chosen(datasets, choice_dataset, stop_on_empty_dataset),
             lambda: _specs.common(dataset._elements for dataset in datasets),

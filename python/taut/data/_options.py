@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, ClassVar
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -37,7 +37,7 @@ class ExternalStatePolicy(enum.Enum):
 class _OptionsBase:
     """Options with a fixed set of names and types; None for one that is not set."""
 
-    _types: dict[str, Any] = {}
+    _types: ClassVar[dict[str, Any]] = {}
 
     def __init__(self) -> None:
         object.__setattr__(self, "_set", {})
@@ -90,7 +90,7 @@ class _OptionsBase:
 class AutotuneOptions(_OptionsBase):
     """`Options.autotune`: how buffers and threads are tuned."""
 
-    _types = {
+    _types: ClassVar[dict[str, Any]] = {
         "enabled": bool,
         "cpu_budget": int,
         "ram_budget": int,
@@ -103,13 +103,13 @@ class AutotuneOptions(_OptionsBase):
 class DistributeOptions(_OptionsBase):
     """`Options.experimental_distribute`: how a dataset is divided among workers."""
 
-    _types = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
+    _types: ClassVar[dict[str, Any]] = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
 
 
 class OptimizationOptions(_OptionsBase):
     """`Options.experimental_optimization`: rewrites of a pipeline."""
 
-    _types = dict.fromkeys(
+    _types: ClassVar[dict[str, Any]] = dict.fromkeys(
         (
             "apply_default_optimizations",
             "filter_fusion",
@@ -131,13 +131,13 @@ class OptimizationOptions(_OptionsBase):
 class ServiceOptions(_OptionsBase):
     """`Options.experimental_service`: of TensorFlow's data service."""
 
-    _types = {"pinned": bool}
+    _types: ClassVar[dict[str, Any]] = {"pinned": bool}
 
 
 class ThreadingOptions(_OptionsBase):
     """`Options.threading`: numbers of threads."""
 
-    _types = {"max_intra_op_parallelism": int, "private_threadpool_size": int}
+    _types: ClassVar[dict[str, Any]] = {"max_intra_op_parallelism": int, "private_threadpool_size": int}
 
 
 class Options(_OptionsBase):
@@ -146,7 +146,7 @@ class Options(_OptionsBase):
     No option changes the elements: the order is always deterministic, and stages run in the threads they are given.
     """
 
-    _types = {
+    _types: ClassVar[dict[str, Any]] = {
         "autotune": AutotuneOptions,
         "dataset_name": str,
         "deterministic": bool,

@@ -141,7 +141,9 @@ class PythonStages:
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
         """Leaves out elements whose computation fails; with `log_warning`, the errors are logged."""
         return self._python_stage(
-            lambda: _stages.without_errors(self, log_warning), lambda: _specs.uniform(self._elements), lambda: self._spec
+            lambda: _stages.without_errors(self, log_warning),
+            lambda: _specs.uniform(self._elements),
+            lambda: self._spec,
         )
 
     def rejection_resample(
@@ -257,7 +259,9 @@ class PythonStages:
         number = size_of("at", "index", index)
         count = self._native.cardinality()
         if number < 0 or 0 <= count <= number:
-            raise OutOfRangeError(f"at: index must be in [0, {count if count >= 0 else 'the number of elements'}), got {number}")
+            raise OutOfRangeError(
+                f"at: index must be in [0, {count if count >= 0 else 'the number of elements'}), got {number}"
+            )
         for element in self.skip(number):
             return element
         raise OutOfRangeError(f"at: index must be below the number of elements, got {number}")

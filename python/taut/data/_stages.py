@@ -176,9 +176,7 @@ def reduced_by_key(dataset: Iterable, key_func: Callable, reducer: Any) -> Itera
     for element in dataset:
         key = int(applied(key_func, element))
         if key not in states:
-            states[key] = nest.map_structure(
-                _native.as_tensor, reducer.init_func(_native.own_tensor(np.int64(key)))
-            )
+            states[key] = nest.map_structure(_native.as_tensor, reducer.init_func(_native.own_tensor(np.int64(key))))
         states[key] = reducer.reduce_func(states[key], element)
     for key in sorted(states):
         yield reducer.finalize_func(states[key])

@@ -21,8 +21,11 @@ from . import cases
 
 #: Modules of TensorFlow that are out of scope: other engines' interfaces, files of models, several processes.
 OUT_OF_SCOPE = frozenset(
-    """compat core distribute dtensor feature_column keras lite mlir python quantization raw_ops saved_model security tools tpu xla
-    experimental.dtensor experimental.tensorrt data.experimental.service""".split()
+    [
+        *("compat", "core", "data.experimental.service", "distribute", "dtensor", "experimental.dtensor"),
+        *("experimental.tensorrt", "feature_column", "keras", "lite", "mlir", "python", "quantization", "raw_ops"),
+        *("saved_model", "security", "tools", "tpu", "xla"),
+    ]
 )
 
 
@@ -57,7 +60,7 @@ def plain(tf: Any, value: Any) -> Any:
         return ("shape", None if value.rank is None else tuple(value.as_list()))
     if isinstance(value, (list, tuple)):
         return [plain(tf, part) for part in value]
-    if isinstance(value, tf.TypeSpec):
+    if isinstance(value, getattr(tf, "TypeSpec", tf.TensorSpec)):
         return ("spec", re.sub(r"tf\.", "", repr(value)))
     if isinstance(value, tf.DType):
         return ("dtype", value.name)

@@ -13,7 +13,20 @@ from . import _arrays, _elementwise, random as random
 _MODULES = (_arrays, _elementwise)
 _CONSTANTS = ("e", "inf", "newaxis", "pi")
 _TYPES = (
-    *("bool_", "float16", "float32", "float64", "inexact", "int16", "int32", "int64", "int8", "int_", "uint16", "uint32"),
+    *(
+        "bool_",
+        "float16",
+        "float32",
+        "float64",
+        "inexact",
+        "int16",
+        "int32",
+        "int64",
+        "int8",
+        "int_",
+        "uint16",
+        "uint32",
+    ),
     *("uint64", "uint8", "float_", "finfo", "iinfo", "issubdtype"),
 )
 
@@ -45,6 +58,6 @@ def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conve
         )
 
 
-__all__ = sorted({*_OWN, *_CONSTANTS, *_TYPES, "experimental_enable_numpy_behavior", "random"})
+__all__ = sorted({*_OWN, *_CONSTANTS, *_TYPES, "experimental_enable_numpy_behavior", "random"})  # noqa: PLE0605
 __getattr__: _Any
 __getattr__, __dir__ = _namespace.plain(__name__)

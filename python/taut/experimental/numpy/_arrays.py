@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,12 @@ import numpy as np
 from ... import _native, _raw_ops as raw
 from ..._native import Tensor
 from ._base import cast, floats, numpy_type, promoted, reduction, tensor
+
+
+def _no_out(name: str, out: Any) -> None:
+    if out is not None:
+        raise ValueError(f"{name}: out must be None: tensors are immutable")
+
 
 # Creation.
 
@@ -84,7 +91,9 @@ def empty_like(a: Any, dtype: Any = None) -> Tensor:
     return _like(a, 0, dtype)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> Tensor:
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None
+) -> Tensor:
     """A constant of a tensor's type, and its shape unless another one is given."""
     x = tensor(a)
     made = cast(tensor(fill_value), dtype) if dtype is not None else raw.cast(tensor(fill_value), x.dtype)
@@ -112,7 +121,13 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor: 
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = float, axis: int = 0
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = float,
+    axis: int = 0,
 ) -> Any:
     """Numbers at equal distances."""
     first, last = (floats(value) for value in promoted(start, stop))
@@ -124,7 +139,9 @@ def linspace(
     return (made, (last - first) / builtins.max(num - 1 if endpoint else num, 1)) if retstep else made
 
 
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None, axis: int = 0) -> Tensor:
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None, axis: int = 0
+) -> Tensor:
     """Numbers whose logarithms are at equal distances."""
     made = raw.pow(raw.full([], base, "float64"), linspace(start, stop, num, endpoint, axis=axis))
     return made if dtype is None else cast(made, dtype)
@@ -296,7 +313,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         edges = [size // count * i for i in range(count + 1)]
     else:
         edges = [0, *indices_or_sections, size]
-    places = [slice(low, builtins.max(low, high)) for low, high in zip(edges, edges[1:])]
+    places = [slice(low, builtins.max(low, high)) for low, high in itertools.pairwise(edges)]
     return [x[tuple([slice(None)] * (axis % x.ndim) + [place])] for place in places]
 
 
@@ -443,8 +460,11 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     return raw.sum(_without_nan(x, 0), _axes(axis), keepdims) / count
 
 
-def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool | None = None) -> Tensor:
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool | None = None
+) -> Tensor:
     """The variance along axes."""
+    _no_out("var", out)
     x = floats(tensor(a, dtype))
     centred = x - raw.mean(x, _axes(axis), True)
     total = raw.sum(raw.square(centred), _axes(axis), bool(keepdims))
@@ -562,6 +582,7 @@ def select(condlist: Sequence, choicelist: Sequence, default: Any = 0) -> Tensor
 
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "clip") -> Tensor:
     """Elements by index; those out of range are the nearest ones ("clip") or wrap around ("wrap")."""
+    _no_out("take", out)
     x = ravel(a) if axis is None else tensor(a)
     place = 0 if axis is None else axis
     size, number = x.shape[place], tensor(indices)

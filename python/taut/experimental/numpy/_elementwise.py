@@ -130,8 +130,7 @@ def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 def angle(z: Any, deg: bool = False) -> Tensor:
     """The angle of a real number: 0, or pi if it is negative."""
     x = floats(z)
-    found = raw.where(x < 0, raw.full([], 180.0 if deg else math.pi, x.dtype), raw.zeros_like(x))
-    return found
+    return raw.where(x < 0, raw.full([], 180.0 if deg else math.pi, x.dtype), raw.zeros_like(x))
 
 
 def clip(a: Any, a_min: Any, a_max: Any) -> Tensor:
