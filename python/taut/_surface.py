@@ -233,8 +233,8 @@ _NN: Rows = {
     **ops("attention attention_with_dropout group_norm layer_norm rms_norm"),
     **same(
         _MATH,
-        "approx_max_k approx_min_k in_top_k l2_normalize log_softmax sigmoid softmax softplus softsign tanh
-        top_k zero_fraction",
+        """approx_max_k approx_min_k in_top_k l2_normalize log_softmax sigmoid softmax softplus softsign tanh
+        top_k zero_fraction""",
     ),
     **same(_TOP, "batch_to_space space_to_batch"),
     **objects("_ops.candidates", "all_candidate_sampler nce_loss sampled_softmax_loss"),

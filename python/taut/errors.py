@@ -34,7 +34,8 @@ class OpError(Exception):
 
     def __init__(self, *args: Any) -> None:
         # Of `(node_def, op, message, error_code)` the message is what there is here.
-        self._node_def, self._op = (args[0], args[1]) if len(args) >= 3 else (None, None)
+        made: Any = (args[0], args[1]) if len(args) >= 3 else (None, None)
+        self._node_def, self._op = made
         if len(args) >= 4:
             self.error_code = args[3]
         super().__init__(args[2] if len(args) >= 3 else args[0] if args else "")

@@ -101,8 +101,9 @@ def type_spec_from_value(value: Any) -> TypeSpec:
         return TensorSpec.from_tensor(value)
     if value is None:
         return NoneTensorSpec()
-    for kind in (DatasetSpec, IteratorSpec, OptionalSpec, IndexedSlicesSpec, TensorArraySpec):
-        # Modules that are not imported yet have no values.
-        if type(value).__module__.startswith("taut") and isinstance(value, kind.value_type.fget(None)):  # type: ignore[attr-defined]
-            return kind.from_value(value)
+    kinds: list[Any] = [DatasetSpec, IteratorSpec, OptionalSpec, IndexedSlicesSpec, TensorArraySpec]
+    if type(value).__module__.startswith("taut"):
+        for kind in kinds:
+            if isinstance(value, kind.value_type.fget(None)):
+                return kind.from_value(value)
     return TensorSpec.from_tensor(_native.as_tensor(value))

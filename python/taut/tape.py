@@ -193,7 +193,7 @@ def hessians(
 
     The Hessian of a tensor of shape S has shape S + S.
     """
-    found = []
+    found: list[Any] = []
     for x in nest.flatten(xs):
         first = gradients(ys, x, gate_gradients=gate_gradients, aggregation_method=aggregation_method)[0]
         if first is None:

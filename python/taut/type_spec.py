@@ -60,7 +60,7 @@ class TypeSpec:
         return found
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._serialize() == other._serialize()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._serialize() == other._serialize()
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self)))

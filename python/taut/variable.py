@@ -139,7 +139,7 @@ class Variable(_native.Variable):
             variable_created()
         if get_current_name_scope():
             name = scoped_name(name or "Variable")
-        made = _native.Variable.__new__(cls, value, trainable is not False, name, dtype)
+        made: Any = _native.Variable.__new__(cls, value, trainable is not False, name, dtype)
         made._constraint = constraint
         made._synchronization = synchronization or VariableSynchronization.AUTO
         made._aggregation = aggregation or VariableAggregation.NONE

@@ -112,5 +112,5 @@ def batch_norm_with_global_normalization(
     name: str | None = None,
 ) -> Tensor:
     """`batch_normalization` with an offset and, if `scale_after_normalization`, a scale."""
-    scale = gamma if scale_after_normalization else None
+    scale: Any = gamma if scale_after_normalization else None
     return batch_normalization(input, mean, variance, beta, scale, variance_epsilon)

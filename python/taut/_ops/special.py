@@ -43,7 +43,7 @@ def _unary(f: Callable) -> Callable:
     def function(x: TensorLike, name: str | None = None) -> Tensor:
         return _in_double(f.__name__, f, x)
 
-    del function.__wrapped__  # type: ignore[attr-defined]
+    del function.__wrapped__
     return function
 
 

@@ -25,13 +25,13 @@ def _spatial(name: str, parameter: str, values: Any, rank: int) -> list[int]:
     return found
 
 
-def _places(size: int, window: int, stride: int, rate: int, padding: str) -> tuple[int, list[int]]:
+def _places(size: int, window: int, stride: int, rate: int, padding: str) -> tuple[int, int]:
     """How many elements are padded before the first one, and the number of windows along an axis."""
     reach = (window - 1) * rate + 1
     if padding == "SAME":
         count = -(-size // stride)
-        return max((count - 1) * stride + reach - size, 0) // 2, [count]
-    return 0, [max(-(-(size - reach + 1) // stride), 0)]
+        return max((count - 1) * stride + reach - size, 0) // 2, count
+    return 0, max(-(-(size - reach + 1) // stride), 0)
 
 
 def _taps(
@@ -43,8 +43,8 @@ def _taps(
     for size, width, stride, rate in zip(x.shape[1:-1], window, strides, rates):
         start, count = _places(size, width, stride, rate, padding)
         before.append(start)
-        counts += count
-        end = (count[0] - 1) * stride + (width - 1) * rate + 1 - start
+        counts.append(count)
+        end = (count - 1) * stride + (width - 1) * rate + 1 - start
         around.append([start, max(end - size, 0)])
     x = raw.pad(x, [*around, [0, 0]], "CONSTANT", fill)
     found = []

@@ -59,7 +59,7 @@ class _OptionsBase:
         self._set[name] = value
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._known() == other._known()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._known() == other._known()
 
     __hash__ = None  # type: ignore[assignment]
 

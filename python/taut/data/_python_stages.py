@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class PythonStages:
     """The part of `Dataset` whose stages are generators."""
 
-    _elements: _specs.MaybeElements
+    _elements: Any
     _native: _native.Dataset
     _options: Any
     _spec: Any

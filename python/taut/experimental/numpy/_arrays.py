@@ -102,7 +102,9 @@ def full_like(
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Numbers from `start` to, and without, `stop`."""
-    return tensor(np.arange(start, stop, step, dtype) if stop is not None else np.arange(0, start, step, dtype))
+    first, last = (start, stop) if stop is not None else (0, start)
+    numbers: Any = np.arange
+    return tensor(numbers(first, last, step, dtype))
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:  # noqa: N803
@@ -640,14 +642,16 @@ def vdot(a: Any, b: Any) -> Tensor:
 
 def matmul(x1: Any, x2: Any) -> Tensor:
     """The matrix product."""
-    return raw.matmul(*promoted(x1, x2))
+    one, other = promoted(x1, x2)
+    return raw.matmul(one, other)
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     """The sum of products along axes."""
     from ..._ops.linalg import tensordot as contracted
 
-    return contracted(*promoted(a, b), axes)
+    one, other = promoted(a, b)
+    return contracted(one, other, axes)
 
 
 def einsum(subscripts: str, *operands: Any, optimize: Any = None) -> Tensor:
