@@ -104,10 +104,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.keras.backend.ops.math.segment_min": {"sorted": _SORTED_IDS},
     "taut.keras.backend.ops.math.segment_prod": {"sorted": _SORTED_IDS},
     "taut.keras.backend.ops.math.segment_sum": {"sorted": _SORTED_IDS},
-    "taut.keras.backend.ops.nn.ctc.ctc_decode": {
-        "beam_width": "for beam search, which is refused",
-        "top_paths": "for beam search, which is refused",
-    },
     "taut.keras.backend.ops.numpy.sorting.isin": {"assume_unique": "a performance hint: the result is the same"},
     "taut.keras.backend.ops.numpy.sorting.unique": {"sorted": "the result is always sorted, which False allows"},
     "taut.keras.backend.recurrent.rnn": {"input_length": "the size of the time axis is always known"},

@@ -408,7 +408,7 @@ _KERAS_NUMPY: Rows = {
         """bincount corrcoef histogram median nanmedian nanpercentile nanquantile percentile quantile""",
     ),
     **objects("keras.backend.ops.linalg", "slogdet"),
-    **missing("i0"),
+    **objects("keras.backend.ops.numpy.elementwise", "i0"),
 }
 
 _KERAS_NN: Rows = {
@@ -444,9 +444,8 @@ _KERAS_IMAGE: Rows = {
     **objects(
         "keras.backend.ops.warping",
         """affine_transform compute_homography_matrix elastic_transform gaussian_blur map_coordinates
-        perspective_transform sobel_edges""",
+        perspective_transform scale_and_translate sobel_edges""",
     ),
-    **missing("scale_and_translate=image.scale_and_translate"),
 }
 
 _KERAS_LINALG: Rows = {
@@ -454,7 +453,8 @@ _KERAS_LINALG: Rows = {
         "keras.backend.ops.linalg",
         """cholesky cholesky_inverse det eigh inv jvp lstsq matrix_rank norm pinv qr slogdet solve solve_triangular svd""",
     ),
-    **missing("eig lu_factor"),
+    **objects("keras.backend.ops.linalg", "lu_factor"),
+    **missing("eig"),
 }
 
 _KERAS_CORE: Rows = {

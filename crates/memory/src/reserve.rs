@@ -23,14 +23,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReserveAllocator;
 
-/// The bytes of the reserve: address space, which is never touched. Enough for the handles and messages of the calls that are
-/// under way on many threads.
-const RESERVE_BYTES: usize = 4 << 20;
-
-const RESERVE: Layout = match Layout::from_size_align(RESERVE_BYTES, 16) {
-    Ok(layout) => layout,
-    Err(_) => unreachable!(),
-};
+/// The bytes of the reserve, the best size first: address space, which is never touched. 4 MiB are enough for the handles and
+/// messages of the calls that are under way on many threads; after a refusal the heap may be too fragmented for that.
+const SIZES: [usize; 3] = [4 << 20, 1 << 20, 256 << 10];
 
 /// The reserve; null before it is filled and after it was released.
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -43,15 +38,11 @@ impl ReserveAllocator {
         if !BLOCK.load(Ordering::Acquire).is_null() {
             return;
         }
-        // SAFETY: the layout has a size.
-        let block = unsafe { System.alloc(RESERVE) };
-        if block.is_null() {
-            return;
-        }
+        let Some(block) = SIZES.iter().find_map(|&bytes| take(bytes)) else { return };
         if BLOCK.compare_exchange(ptr::null_mut(), block, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // Another thread was faster.
-            // SAFETY: the block just came from there, and has no user.
-            unsafe { System.dealloc(block, RESERVE) };
+            // SAFETY: the block came from `take`, and has no user.
+            unsafe { give_back(block) };
         }
         IS_SPENT.store(false, Ordering::Release);
     }
@@ -68,9 +59,36 @@ impl ReserveAllocator {
             return false;
         }
         IS_SPENT.store(true, Ordering::Release);
-        // SAFETY: the block came from there with this layout, and the swap made this thread its only owner.
-        unsafe { System.dealloc(block, RESERVE) };
+        // SAFETY: the block came from `take`, and the swap made this thread its only owner.
+        unsafe { give_back(block) };
         true
+    }
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, align_of::<usize>()).ok()
+}
+
+/// A block of the system, with its size in its first word.
+fn take(bytes: usize) -> Option<*mut u8> {
+    // SAFETY: the layout has a size.
+    let block = unsafe { System.alloc(layout(bytes)?) };
+    if block.is_null() {
+        return None;
+    }
+    // SAFETY: the block is aligned for a word, and has room for one.
+    unsafe { block.cast::<usize>().write(bytes) };
+    Some(block)
+}
+
+/// # Safety
+/// The block came from [`take`], and has no user.
+unsafe fn give_back(block: *mut u8) {
+    // SAFETY: `take` wrote the size there.
+    let bytes = unsafe { block.cast::<usize>().read() };
+    if let Some(layout) = layout(bytes) {
+        // SAFETY: the block came from there with this layout.
+        unsafe { System.dealloc(block, layout) };
     }
 }
 
@@ -83,6 +101,11 @@ pub(crate) fn is_exhausted() -> bool {
 #[cold]
 fn is_still_exhausted() -> bool {
     ReserveAllocator::fill();
+    if !ReserveAllocator::is_filled() {
+        // Blocks that are kept for reuse are memory, too.
+        crate::trim();
+        ReserveAllocator::fill();
+    }
     !ReserveAllocator::is_filled()
 }
 

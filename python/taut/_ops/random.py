@@ -86,6 +86,10 @@ def _draw_gamma(key: Tensor, shape: list[int], alpha: Any, beta: Any, dtype: Any
     beta = 1.0 if beta is None else beta
     if is_number(alpha) and is_number(beta):
         return raw.stateless_gamma(key, shape, alpha, beta, dtype)
+    if any(isinstance(one, _native.Array) and one.is_symbolic for one in (alpha, beta)):
+        wide = [cast_to(as_tensor(one), dtypes.float64) for one in (alpha, beta)]
+        own = np.broadcast_shapes(*(tuple(one.shape) for one in wide))
+        return raw.cast(_gamma_by_rejection(key, [*shape, *own], wide[0]) / wide[1], dtype)
     alphas, betas = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(beta, float))
     drawn = [
         raw.stateless_gamma(raw.fold_in(key, i), shape, float(a), float(b), dtype)
@@ -96,6 +100,39 @@ def _draw_gamma(key: Tensor, shape: list[int], alpha: Any, beta: Any, dtype: Any
         if drawn
         else raw.reshape(as_tensor([], dtype), [*shape, *alphas.shape])
     )
+
+
+def _gamma_by_rejection(key: Tensor, shape: list[int], alpha: Tensor) -> Tensor:
+    """Gamma samples for parameters that are known only when a traced function runs: Marsaglia and Tsang's method.
+
+    All elements draw until each has accepted a draw; those that have keep it.
+    """
+    from ..control import while_loop
+
+    alpha = raw.broadcast_to(alpha, shape)
+    small = alpha < 1.0
+    d = raw.where(small, alpha + 1.0, alpha) - 1 / 3
+    c = 1 / raw.sqrt(9 * d)
+
+    def unfinished(number: Tensor, done: Tensor, found: Tensor) -> Tensor:
+        return raw.logical_not(raw.all(done))
+
+    def step(number: Tensor, done: Tensor, found: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        own = fold_in(key, number)
+        x = raw.stateless_normal(own, shape, 0.0, 1.0, dtypes.float64)
+        u = raw.stateless_uniform(fold_in(own, 1), shape, 0.0, 1.0, dtypes.float64)
+        v = raw.pow(raw.maximum(1 + c * x, raw.full([], 0.0, dtypes.float64)), 3.0)
+        positive = v > 0.0
+        safe = raw.where(positive, v, raw.full([], 1.0, dtypes.float64))
+        accepted = raw.log(1 - u) < 0.5 * x * x + d - d * safe + d * raw.log(safe)
+        fresh = raw.logical_and(raw.logical_not(done), raw.logical_and(positive, accepted))
+        return number + 1, raw.logical_or(done, fresh), raw.where(fresh, d * safe, found)
+
+    start = (raw.full([], 0, dtypes.int64), raw.full(shape, False, dtypes.bool), raw.zeros_like(alpha))
+    found = while_loop(unfinished, step, start)[2]
+    boost = raw.stateless_uniform(fold_in(key, -1), shape, 0.0, 1.0, dtypes.float64)
+    power = 1 / raw.where(small, alpha, raw.full([], 1.0, dtypes.float64))
+    return raw.where(small, found * raw.pow(1 - boost, power), found)
 
 
 def _draw_poisson(name: str, key: Tensor, shape: list[int], lam: TensorLike, dtype: DTypeLike) -> Tensor:

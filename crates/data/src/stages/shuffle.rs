@@ -166,6 +166,10 @@ impl<T: DatasetElement> ShuffleCursor<T> {
                 return Some(item);
             }
             self.entered += 1;
+            if item.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfMemory) {
+                // A buffer of errors would take the memory that is left.
+                return Some(item);
+            }
             let bytes = item.as_ref().map_or(0, element::bytes);
             // Decays: one large element among small ones does not keep the buffer empty for long.
             self.expected = bytes.max(self.expected - self.expected / 8);
