@@ -40,8 +40,9 @@ def ctc_decode(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Decodes logits (batch, time, classes); returns labels padded with -1, and scores.
 
-    With "greedy", each step takes its most likely class; repeated classes are merged, and blanks are dropped; the score is minus the
-    sum of the logits. With "beam_search", the most likely label sequences, and the logarithms of their probabilities.
+    With "greedy", each step takes its most likely class; repeated classes are merged, and blanks are dropped; the score is
+    minus the sum of the logits. With "beam_search", the most likely label sequences, and the logarithms of their
+    probabilities.
     """
     if strategy == "beam_search":
         return _beam_search(wide(inputs), sequence_lengths, int(beam_width), int(top_paths), mask_index)
@@ -84,7 +85,9 @@ def _beam_search(
         return [paths.tobytes(), scores.astype(kind).tobytes()]
 
     results = [("int32", [top_paths, batch, steps]), (kind, [batch, top_paths])]
-    labels, scores = _native.host_callback("numpy_function", decoded, [tf.nn.log_softmax(logits), lengths], results, False)
+    labels, scores = _native.host_callback(
+        "numpy_function", decoded, [tf.nn.log_softmax(logits), lengths], results, False
+    )
     return labels, scores
 
 
