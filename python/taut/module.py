@@ -18,7 +18,7 @@ class Module:
     """
 
     def __init__(self, name: str | None = None) -> None:
-        if name is not None and not name.isidentifier():
+        if name is not None and not (isinstance(name, str) and name.isidentifier()):
             raise ValueError(f"name must be a valid Python identifier, got {name!r}")
         from ._ops.scopes import scoped_name
 

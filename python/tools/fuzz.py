@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import functools
 import gc
+import inspect
 import io
 import os
 import random
@@ -115,11 +116,23 @@ def value(tf: Any, rng: random.Random, depth: int = 0) -> Any:
     )
 
 
+def call(tf: Any, rng: random.Random) -> tuple[Any, list]:
+    """A function and arguments for its parameters, without most of the optional ones."""
+    _, function = rng.choice(functions(tf))
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    least = sum(one.default is one.empty for one in places)
+    most = len(places) if parameters else 4
+    return function, [value(tf, rng) for _ in range(min(most, least + rng.choice((0, 0, 0, 1, 1, 2, 5))))]
+
+
 def calls(tf: Any, seed: int) -> None:
     """A call of a random function with random arguments."""
     rng = random.Random(seed)
-    _, function = rng.choice(functions(tf))
-    arguments = [value(tf, rng) for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5)))]
+    function, arguments = call(tf, rng)
     with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
         made = function(*arguments)
         if isinstance(made, (tf.Tensor, np.ndarray)):
@@ -225,7 +238,7 @@ def run(part: str, seeds: range) -> int:
 
     warnings.simplefilter("ignore")
     # An argument may ask for more memory than the machine has; that is an error, at once.
-    tf.memory.set_limit(256 << 20)
+    tf.memory.limit(256 << 20)
     work = {"calls": calls, "graphs": graphs, "files": files}[part]
     failed = 0
     for seed in seeds:

@@ -160,6 +160,8 @@ def _convolve_transposed(
     x, filters = as_tensor(x), as_tensor(filters)
     how = window_options(name, strides, padding, data_format, dilations, rank)
     shape = as_ints(output_shape)
+    if x.ndim != rank + 2 or filters.ndim != rank + 2:
+        refuse(name, f"expected input and filters of rank {rank + 2}, got shapes {x.shape} and {filters.shape}")
     if len(shape) == rank:
         channels = [filters.shape[-2]]
         shape = (
@@ -298,8 +300,7 @@ def depthwise_conv2d_backprop_input(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` with respect to its input."""
-    filter = as_tensor(filter)
-    rates = [dilations[axis] for axis in ((1, 2) if data_format == "NHWC" else (2, 3))]
+    filter, rates = as_tensor(filter), _rates("depthwise_conv2d_backprop_input", dilations, data_format)
     x = raw.zeros(as_ints(input_sizes), filter.dtype)
     return _backprop(
         lambda t: depthwise_conv2d(t, filter, strides, padding, data_format, rates), x, as_tensor(out_backprop)
@@ -317,12 +318,19 @@ def depthwise_conv2d_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` with respect to its filter."""
-    input = as_tensor(input)
-    rates = [dilations[axis] for axis in ((1, 2) if data_format == "NHWC" else (2, 3))]
+    input, rates = as_tensor(input), _rates("depthwise_conv2d_backprop_filter", dilations, data_format)
     filter = raw.zeros(as_ints(filter_sizes), input.dtype)
     return _backprop(
         lambda t: depthwise_conv2d(input, t, strides, padding, data_format, rates), filter, as_tensor(out_backprop)
     )
+
+
+def _rates(name: str, dilations: Any, data_format: str) -> list[int]:
+    """The dilations of the spatial axes, given one for each axis."""
+    rates = as_ints(dilations)
+    if len(rates) != 4:
+        refuse(name, f"dilations must be four integers, got {rates}", ValueError)
+    return rates[1:3] if data_format == "NHWC" else rates[2:]
 
 
 def _backprop(f: Any, x: Tensor, upstream: Tensor) -> Tensor:

@@ -105,7 +105,7 @@ def lu_matrix_inverse(
     lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
     """The inverse of a matrix, given its LU decomposition."""
-    packed = as_tensor(lower_upper)
+    packed = _square("lu_matrix_inverse", lower_upper)
     identity = raw.cast(as_tensor(np.eye(packed.shape[-1])), packed.dtype)
     return lu_solve(packed, perm, raw.broadcast_to(identity, packed.shape))
 

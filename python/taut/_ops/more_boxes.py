@@ -63,7 +63,10 @@ def non_max_suppression_padded(
     values = as_tensor(scores)
     if values.ndim != 1:
         refuse("non_max_suppression_padded", f"expected the boxes of one image, got scores of shape {values.shape}")
-    overlaps = _overlap(as_tensor(boxes).numpy())
+    places = as_tensor(boxes).numpy()
+    if places.shape != (values.shape[0], 4):
+        refuse("non_max_suppression_padded", f"boxes must have shape [{values.shape[0]}, 4], got {places.shape}")
+    overlaps = _overlap(places)
     kept = non_max_suppression_overlaps(overlaps, values, max_output_size, iou_threshold, score_threshold)
     count = kept.shape[0]
     if pad_to_max_output_size:
@@ -126,6 +129,11 @@ def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name
     """Draws boxes (y1, x1, y2, x2), as fractions of the size, into images; the colors take turns."""
     x, places = as_tensor(images), as_tensor(boxes).numpy()
     palette = np.asarray(colors, np.float32)
+    if x.ndim != 4 or places.ndim != 3 or places.shape[-1] != 4 or len(places) != x.shape[0]:
+        refuse(
+            "draw_bounding_boxes",
+            f"expected images [batch, height, width, channels] and boxes [batch, boxes, 4], got {x.shape} and {places.shape}",
+        )
     if palette.ndim != 2 or palette.shape[1] < x.shape[-1]:
         refuse("draw_bounding_boxes", f"colors must have shape [colors, {x.shape[-1]} or more], got {palette.shape}")
     height, width, channels = x.shape[1:]

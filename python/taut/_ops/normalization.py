@@ -29,6 +29,8 @@ def sufficient_statistics(
     axes = as_ints(axes)
     count = 1.0
     for axis in axes:
+        if not -x.ndim <= axis < x.ndim:
+            refuse("sufficient_statistics", f"axes must be in [{-x.ndim}, {x.ndim}), got {axis}")
         count *= x.shape[axis]
     shift = None if shift is None else as_tensor(shift)
     moved = x if shift is None else x - shift

@@ -231,6 +231,9 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     """Axes at other places."""
     x = tensor(a)
+    for axis in [*_shape(source), *_shape(destination)]:
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(f"axes must be in [{-x.ndim}, {x.ndim}), got {axis}")
     order = [i for i in range(x.ndim) if i not in [axis % x.ndim for axis in _shape(source)]]
     for place, axis in sorted(zip([axis % x.ndim for axis in _shape(destination)], _shape(source))):
         order.insert(place, axis % x.ndim)

@@ -24,7 +24,8 @@ def tensor(value: Any, dtype: Any = None) -> Tensor:
 
 def cast(value: Tensor, dtype: Any) -> Tensor:
     """The tensor in another type."""
-    name = np.dtype(dtype).name if isinstance(dtype, (type, np.dtype, str)) else dtype
+    known = isinstance(dtype, (type, np.dtype, str)) and dtype != "bfloat16"
+    name = np.dtype(dtype).name if known else dtype
     return raw.cast(value, name)
 
 
@@ -42,6 +43,11 @@ def promoted(*values: Any) -> list[Tensor]:
     kinds = {value.dtype.name for value in strong}
     if len(kinds) == 1 and not weak:
         return strong
+    if "bfloat16" in kinds:
+        # NumPy does not know the type: beside another float it is float32, as tensors are promoted.
+        common: Any = "bfloat16" if not any(one.startswith("float") for one in kinds) else "float32"
+        common = "float64" if "float64" in kinds else common
+        return [cast(tensor(value), common) for value in values]
     common = np.result_type(*[numpy_type(value) for value in strong], *weak)
     return [cast(tensor(value), common) for value in values]
 

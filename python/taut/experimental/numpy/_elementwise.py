@@ -160,20 +160,21 @@ def sinc(x: Any) -> Tensor:
     return raw.where(raw.equal(value, 0), raw.full([], 1.0, value.dtype), raw.sin(safe) / safe)
 
 
-def _gcd(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return np.gcd(one, other)
+def _integers(name: str, x1: Any, x2: Any) -> list[np.ndarray]:
+    tensors = promoted(x1, x2)
+    if not tensors[0].dtype.is_integer:
+        raise TypeError(f"{name}: expected integers, got {tensors[0].dtype.name}")
+    return [one.numpy() for one in tensors]
 
 
 def gcd(x1: Any, x2: Any) -> Tensor:
     """The greatest common divisor of integers, whose values must be known."""
-    one, other = promoted(x1, x2)
-    return tensor(_gcd(one.numpy(), other.numpy()))
+    return tensor(np.gcd(*_integers("gcd", x1, x2)))
 
 
 def lcm(x1: Any, x2: Any) -> Tensor:
     """The least common multiple of integers, whose values must be known."""
-    one, other = promoted(x1, x2)
-    return tensor(np.lcm(one.numpy(), other.numpy()))
+    return tensor(np.lcm(*_integers("lcm", x1, x2)))
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
