@@ -84,7 +84,9 @@ fn main() -> ExitCode {
         Task::Features => features(),
         Task::Sanitize => sanitize(),
         Task::Differential => differential(),
-        Task::Fuzz { inputs, seed } => tool("fuzz.py", &["--inputs", &inputs.to_string(), "--seed", &seed.to_string()]),
+        Task::Fuzz { inputs, seed } => {
+            tool("fuzz.py", &["--inputs", &inputs.to_string(), "--seed", &seed.to_string()])
+        }
         Task::Soak { rounds } => tool("soak.py", &["--rounds", &rounds.to_string()]),
     };
     match outcome {

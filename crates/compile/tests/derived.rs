@@ -37,7 +37,8 @@ fn check(entry: &taut_core::ops::OpEntry) {
             traced => traced.unwrap().graph,
         };
         for (fuse, native) in [(false, false), (true, false), (true, true)] {
-            let compiled = compile(&graph, &CompileOptions { fuse, native, ..CompileOptions::default() }).unwrap();
+            let compiled =
+                compile(&graph, &CompileOptions { fuse, native, ..CompileOptions::default() }).unwrap();
             let got = compiled.run(&inputs).unwrap_or_else(|e| panic!("{args:?}: {e}\n{compiled}"));
             assert_agree(&format!("{args:?}\n{graph}{compiled}"), &got, &eager, false);
         }

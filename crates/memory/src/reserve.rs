@@ -65,6 +65,9 @@ impl ReserveAllocator {
     }
 }
 
+/// The bytes of a size.
+const WORD: usize = size_of::<usize>();
+
 fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes, align_of::<usize>()).ok()
 }
@@ -76,8 +79,8 @@ fn take(bytes: usize) -> Option<*mut u8> {
     if block.is_null() {
         return None;
     }
-    // SAFETY: the block is aligned for a word, and has room for one.
-    unsafe { block.cast::<usize>().write(bytes) };
+    // SAFETY: the block has room for a word.
+    unsafe { block.cast::<[u8; WORD]>().write(bytes.to_ne_bytes()) };
     Some(block)
 }
 
@@ -85,7 +88,7 @@ fn take(bytes: usize) -> Option<*mut u8> {
 /// The block came from [`take`], and has no user.
 unsafe fn give_back(block: *mut u8) {
     // SAFETY: `take` wrote the size there.
-    let bytes = unsafe { block.cast::<usize>().read() };
+    let bytes = usize::from_ne_bytes(unsafe { block.cast::<[u8; WORD]>().read() });
     if let Some(layout) = layout(bytes) {
         // SAFETY: the block came from there with this layout.
         unsafe { System.dealloc(block, layout) };

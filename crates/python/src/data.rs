@@ -233,7 +233,8 @@ fn dataset_leaf(elements: Vec<Tree>) -> taut::Result<Tree> {
 /// The element of `window`: a dataset, or for elements that are tuples or dicts, a tuple or dict of windows.
 fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
     let column = |parts_of: fn(&Tree) -> Option<&[Tree]>, i: usize| {
-        let part = |element: &Tree| parts_of(element).and_then(|parts| parts.get(i)).unwrap_or(element).clone();
+        let part =
+            |element: &Tree| parts_of(element).and_then(|parts| parts.get(i)).unwrap_or(element).clone();
         window_of(elements.iter().map(part).collect())
     };
     let in_tuple: fn(&Tree) -> Option<&[Tree]> = |element| match element {
@@ -251,7 +252,9 @@ fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
         Some(Tree::Dict(parts)) => {
             let column = |i: usize| {
                 let part = |element: &Tree| match element {
-                    Tree::Dict(parts) => parts.get(i).map_or_else(|| element.clone(), |(_, part)| part.clone()),
+                    Tree::Dict(parts) => {
+                        parts.get(i).map_or_else(|| element.clone(), |(_, part)| part.clone())
+                    }
                     other => other.clone(),
                 };
                 window_of(elements.iter().map(part).collect())

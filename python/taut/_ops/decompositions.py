@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,8 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = dtypes.int32, name: str |
     """
     matrix = _square("lu", input)
     size, batch = matrix.shape[-1], list(matrix.shape[:-2])
+    if not size or not math.prod(batch):
+        return Lu(matrix, raw.zeros([*batch, size], output_idx_type))
     flat = raw.reshape(matrix, [-1, size, size])
     places = raw.range(0, size, 1, dtypes.int64)
 
@@ -67,7 +70,7 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = dtypes.int32, name: str |
 
     start = raw.broadcast_to(places, [flat.shape[0], size])
     states = (raw.full([], 0, dtypes.int64), flat, start)
-    _, made, order = while_loop(lambda k, *_: k < size, step, states) if size and flat.shape[0] else states
+    _, made, order = while_loop(lambda k, *_: k < size, step, states)
     return Lu(raw.reshape(made, [*batch, size, size]), raw.cast(raw.reshape(order, [*batch, size]), output_idx_type))
 
 

@@ -57,7 +57,13 @@ impl<T> AssertCardinalityCursor<T> {
     fn check(&self, ended: bool) -> Result<()> {
         let found = self.next;
         let wrong = match self.cardinality {
-            Cardinality::Known(count) => if ended { found < count } else { found > count },
+            Cardinality::Known(count) => {
+                if ended {
+                    found < count
+                } else {
+                    found > count
+                }
+            }
             Cardinality::Infinite => ended,
             Cardinality::Unknown => false,
         };

@@ -116,4 +116,6 @@ def _best_paths(chances: Any, beam_width: int, blank: int) -> list[tuple[tuple[i
                     add((*path, kind), 0, total + chance)
         best = sorted(after, key=lambda path: -float(np.logaddexp(after[path][0], after[path][1])))[:beam_width]
         beams = {path: after[path] for path in best}
-    return sorted(((path, float(np.logaddexp(ends[0], ends[1]))) for path, ends in beams.items()), key=lambda one: -one[1])
+    return sorted(
+        ((path, float(np.logaddexp(ends[0], ends[1]))) for path, ends in beams.items()), key=lambda one: -one[1]
+    )
