@@ -55,11 +55,11 @@ from ._ops.shaping import (
     space_to_batch_nd, split as split, squeeze as squeeze, stack as stack, transpose as transpose, unstack as
     unstack,
 )
+from ._ops.sliding_windows import extract_volume_patches as extract_volume_patches
 from ._ops.sorting import (
     argsort as argsort, searchsorted as searchsorted, sort as sort, unique as unique, unique_with_counts as
     unique_with_counts,
 )
-from ._ops.windows import extract_volume_patches as extract_volume_patches
 from .control import (
     case as case, cond as cond, foldl as foldl, foldr as foldr, map_fn as map_fn, scan as scan, switch_case as
     switch_case, vectorized_map as vectorized_map, while_loop as while_loop,

@@ -197,7 +197,7 @@ _TOP: Rows = {
         """AggregationMethod control_dependencies device get_current_name_scope get_logger group guarantee_const name_scope
         no_op timestamp tuple""",
     ),
-    **objects("_ops.windows", "extract_volume_patches"),
+    **objects("_ops.sliding_windows", "extract_volume_patches"),
     **objects("_ops.decompositions", "matrix_square_root=sqrtm"),
     **objects(
         "_ops.shaping",
@@ -239,7 +239,7 @@ _NN: Rows = {
     **same(_TOP, "batch_to_space space_to_batch"),
     **objects("_ops.candidates", "all_candidate_sampler nce_loss sampled_softmax_loss"),
     **objects("_ops.labels", "collapse_repeated ctc_unique_labels isotonic_regression"),
-    **objects("_ops.windows", "dilation2d erosion2d max_pool_with_argmax"),
+    **objects("_ops.sliding_windows", "dilation2d erosion2d max_pool_with_argmax"),
     **objects(
         "_ops.conv",
         """atrous_conv2d atrous_conv2d_transpose conv1d conv1d_transpose conv2d conv2d_transpose conv3d

@@ -46,8 +46,10 @@ from ._ops.reduction import (
     zero_fraction,
 )
 from ._ops.shaping import batch_to_space as batch_to_space, space_to_batch as space_to_batch
+from ._ops.sliding_windows import (
+    dilation2d as dilation2d, erosion2d as erosion2d, max_pool_with_argmax as max_pool_with_argmax,
+)
 from ._ops.sorting import approx_max_k as approx_max_k, approx_min_k as approx_min_k
-from ._ops.windows import dilation2d as dilation2d, erosion2d as erosion2d, max_pool_with_argmax as max_pool_with_argmax
 
 __all__ = [
     "all_candidate_sampler", "approx_max_k", "approx_min_k", "atrous_conv2d", "atrous_conv2d_transpose",

@@ -74,20 +74,20 @@ pub fn for_each_mut<T: Send>(out: &mut [T], chunk: usize, work: impl Fn(usize, &
 }
 
 /// Asks whether the work under way shall end.
-pub type InterruptCheck = fn() -> bool;
+pub type InterruptPoll = fn() -> bool;
 
 /// The payload with which interrupted work unwinds.
 struct Interrupted;
 
 thread_local! {
     /// The check of [`interruptible`] work on this thread.
-    static INTERRUPT: Cell<Option<InterruptCheck>> = const { Cell::new(None) };
+    static INTERRUPT: Cell<Option<InterruptPoll>> = const { Cell::new(None) };
 }
 
 /// Runs `work`, and calls `is_interrupted` on this thread between the chunks of its jobs and at [`check_interrupt`]. Once that
 /// returns true, chunks that have not started are skipped, the work unwinds to here, and the result is `None`: what it has
 /// written is unspecified.
-pub fn interruptible<R>(is_interrupted: InterruptCheck, work: impl FnOnce() -> R) -> Option<R> {
+pub fn interruptible<R>(is_interrupted: InterruptPoll, work: impl FnOnce() -> R) -> Option<R> {
     let before = INTERRUPT.replace(Some(is_interrupted));
     let outcome = catch_unwind(AssertUnwindSafe(work));
     INTERRUPT.set(before);

@@ -4,7 +4,7 @@ use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
 use crate::line;
-use crate::nest::{Leaves, StaticValue, Tree};
+use crate::nest::{Leaves, Tree};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -42,7 +42,7 @@ fn stage_with<'py>(
     wrap(slf.py(), inner, Some(function), std::slice::from_ref(slf))
 }
 
-fn source(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
+pub fn source(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
     wrap(py, dataset, None, &[])
 }
 
@@ -210,60 +210,6 @@ fn predicate(function: PyFunctionRef) -> impl Fn(&Tree) -> taut::Result<bool> + 
 /// The size of a buffer in elements or in bytes.
 fn buffer_size(elements: Option<usize>, bytes: Option<usize>) -> BufferSize {
     bytes.map_or_else(|| BufferSize::from(elements.unwrap_or(1)), |bytes| BufferSize::from(Bytes(bytes)))
-}
-
-/// A dataset of given elements.
-fn from_list(elements: Vec<Tree>) -> data::Dataset<Tree> {
-    let elements = Arc::new(elements);
-    data::Dataset::from_generator(move || {
-        let elements = elements.clone();
-        (0..elements.len()).map(move |i| Ok(elements[i].clone()))
-    })
-}
-
-/// A dataset of given elements, as a leaf of an element.
-fn dataset_leaf(elements: Vec<Tree>) -> taut::Result<Tree> {
-    into_python(|py| {
-        let made = source(py, from_list(elements))?;
-        let class = PyModule::import(py, "taut.data")?.getattr("Dataset")?;
-        Ok(Tree::Value(StaticValue::Object(class.call_method1("_of", (made,))?.unbind())))
-    })
-}
-
-/// The element of `window`: a dataset, or for elements that are tuples or dicts, a tuple or dict of windows.
-fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
-    let column = |parts_of: fn(&Tree) -> Option<&[Tree]>, i: usize| {
-        let part =
-            |element: &Tree| parts_of(element).and_then(|parts| parts.get(i)).unwrap_or(element).clone();
-        window_of(elements.iter().map(part).collect())
-    };
-    let in_tuple: fn(&Tree) -> Option<&[Tree]> = |element| match element {
-        Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => Some(parts),
-        _ => None,
-    };
-    match elements.first() {
-        Some(Tree::Tuple(parts)) => {
-            Ok(Tree::Tuple((0..parts.len()).map(|i| column(in_tuple, i)).collect::<taut::Result<_>>()?))
-        }
-        Some(Tree::NamedTuple(class, parts)) => {
-            let columns = (0..parts.len()).map(|i| column(in_tuple, i)).collect::<taut::Result<_>>()?;
-            Ok(Tree::NamedTuple(Python::attach(|py| class.clone_ref(py)), columns))
-        }
-        Some(Tree::Dict(parts)) => {
-            let column = |i: usize| {
-                let part = |element: &Tree| match element {
-                    Tree::Dict(parts) => {
-                        parts.get(i).map_or_else(|| element.clone(), |(_, part)| part.clone())
-                    }
-                    other => other.clone(),
-                };
-                window_of(elements.iter().map(part).collect())
-            };
-            let entry = |(i, (key, _)): (usize, &(StaticValue, Tree))| Ok((key.copy(), column(i)?));
-            Ok(Tree::Dict(parts.iter().enumerate().map(entry).collect::<taut::Result<_>>()?))
-        }
-        _ => dataset_leaf(elements),
-    }
 }
 
 /// Iterates over a Python iterator, which is created anew for each iteration.
@@ -529,7 +475,7 @@ impl Dataset {
             how = how.drop_remainder();
         }
         let windows = slf.get().inner.window(how).map_err(|error| exception(slf.py(), error))?;
-        stage(slf, windows.map(window_of))
+        stage(slf, windows.map(crate::window::window_of))
     }
 
     fn concatenate<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Dataset>) -> PyResult<Bound<'py, PyAny>> {

@@ -30,6 +30,7 @@ mod random;
 mod tape;
 mod thread_bound;
 mod variable;
+mod window;
 
 use pyo3::prelude::*;
 use taut::memory::ReserveAllocator;

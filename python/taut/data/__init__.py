@@ -14,7 +14,7 @@ from ._iterators import (
     Report as Report,
     TracedIterator as TracedIterator,
 )
-from ._options import Options, ThreadingOptions
+from ._options import DatasetOptions as Options, ThreadingOptions
 
 __all__ = [
     "AUTOTUNE",

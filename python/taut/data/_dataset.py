@@ -17,7 +17,7 @@ from ..shape import TensorShape
 from ..spec import TensorSpec
 from . import _specs, _stages
 from ._iterators import DatasetIterator, NumpyIterator, traced_iterator
-from ._options import Options
+from ._options import DatasetOptions as Options
 from ._python_stages import PythonStages
 from ._structures import as_tensors, flat_shapes, normalized, size_of, typed_element
 

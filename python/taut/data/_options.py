@@ -140,7 +140,7 @@ class ThreadingOptions(_OptionsBase):
     _types: ClassVar[dict[str, Any]] = {"max_intra_op_parallelism": int, "private_threadpool_size": int}
 
 
-class Options(_OptionsBase):
+class DatasetOptions(_OptionsBase):
     """Options of a dataset. They are kept and can be asked for; an option that does not exist is an error.
 
     No option changes the elements: the order is always deterministic, and stages run in the threads they are given.
@@ -163,6 +163,6 @@ class Options(_OptionsBase):
         "threading": ThreadingOptions,
     }
 
-    def merge(self, options: Options) -> Options:
+    def merge(self, options: DatasetOptions) -> DatasetOptions:
         """These options, with those of `options` where it has them."""
         return self._merged(options)
