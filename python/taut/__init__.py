@@ -29,9 +29,9 @@ newaxis = None
 # Submodules that are imported on first use.
 _MODULES = frozenset(
     {
-        *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "image", "keras"),
-        *("io", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged", "random", "sparse", "strings"),
-        *("summary", "test", "train", "version"),
+        *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "experimental"),
+        *("image", "io", "keras", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged", "random"),
+        *("sparse", "strings", "summary", "test", "train", "version"),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.

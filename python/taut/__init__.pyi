@@ -17,6 +17,7 @@ from ._ops.creation import (
     eye as eye, fill as fill, linspace as linspace, meshgrid as meshgrid, one_hot as one_hot, ones as ones, range as
     range, sequence_mask as sequence_mask, zeros as zeros,
 )
+from ._ops.decompositions import sqrtm as matrix_square_root
 from ._ops.elementwise import add_n as add_n, scalar_mul as scalar_mul, truncatediv as truncatediv
 from ._ops.histogram import (
     histogram_fixed_width as histogram_fixed_width, histogram_fixed_width_bins as histogram_fixed_width_bins,
@@ -42,16 +43,19 @@ from ._ops.reduction import (
     reduce_min as reduce_min, reduce_prod as reduce_prod, reduce_sum as reduce_sum,
 )
 from ._ops.scopes import (
-    control_dependencies as control_dependencies, device as device, group as group, name_scope as name_scope, no_op
-    as no_op,
+    AggregationMethod as AggregationMethod, control_dependencies as control_dependencies, device as device,
+    get_current_name_scope as get_current_name_scope, get_logger as get_logger, group as group, guarantee_const as
+    guarantee_const, name_scope as name_scope, no_op as no_op, timestamp as timestamp, tuple as tuple,
 )
 from ._ops.shaping import (
     batch_to_space as batch_to_space, broadcast_dynamic_shape as broadcast_dynamic_shape, broadcast_static_shape as
     broadcast_static_shape, concat as concat, ensure_shape as ensure_shape, identity_n as identity_n, pad as pad,
-    parallel_stack as parallel_stack, repeat as repeat, shape_n as shape_n, space_to_batch as space_to_batch,
-    space_to_batch as space_to_batch_nd, split as split, squeeze as squeeze, stack as stack, transpose as transpose,
-    unstack as unstack,
+    parallel_stack as parallel_stack, repeat as repeat, required_space_to_batch_paddings as
+    required_space_to_batch_paddings, shape_n as shape_n, space_to_batch as space_to_batch, space_to_batch as
+    space_to_batch_nd, split as split, squeeze as squeeze, stack as stack, transpose as transpose, unstack as
+    unstack,
 )
+from ._ops.sliding_windows import extract_volume_patches as extract_volume_patches
 from ._ops.sorting import (
     argsort as argsort, searchsorted as searchsorted, sort as sort, unique as unique, unique_with_counts as
     unique_with_counts,
@@ -80,8 +84,8 @@ from .sparse_tensor import SparseTensor as SparseTensor
 from .spec import TensorSpec as TensorSpec, type_spec_from_value as type_spec_from_value
 from .strings import as_string as as_string
 from .tape import (
-    GradientTape as GradientTape, UnconnectedGradients as UnconnectedGradients, gradients as gradients,
-    stop_gradient as stop_gradient,
+    GradientTape as GradientTape, UnconnectedGradients as UnconnectedGradients, gradients as gradients, hessians as
+    hessians, stop_gradient as stop_gradient,
 )
 from .tensor import (
     Tensor as Tensor, constant as constant, convert_to_tensor as convert_to_tensor, get_static_value as
@@ -89,7 +93,14 @@ from .tensor import (
     shape, size as size,
 )
 from .tensor_array import TensorArray as TensorArray
-from .variable import Variable as Variable
+from .type_spec import (
+    IndexedSlicesSpec as IndexedSlicesSpec, NoneTensorSpec as NoneTensorSpec, OptionalSpec as OptionalSpec,
+    TensorArraySpec as TensorArraySpec, TypeSpec as TypeSpec,
+)
+from .variable import (
+    Variable as Variable, VariableAggregation as VariableAggregation, VariableSynchronization as
+    VariableSynchronization, variable_creator_scope as variable_creator_scope,
+)
 
 from . import array_api as array_api, autodiff as autodiff, autograph as autograph, bitwise as bitwise
 from . import compat as compat, config as config, data as data, debugging as debugging, dtypes as dtypes
@@ -105,33 +116,35 @@ newaxis: None
 __version__: str
 
 __all__ = [
-    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "RaggedTensor", "RaggedTensorSpec",
-    "SparseTensor", "Tensor", "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "abs",
-    "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "as_string", "asin", "asinh",
-    "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "batch_to_space",
-    "bfloat16", "bitcast", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape",
-    "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond",
-    "constant", "constant_initializer", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum",
-    "custom_gradient", "device", "divide", "double", "dynamic_partition", "dynamic_stitch", "einsum",
-    "ensure_shape", "equal", "executing_eagerly", "exp", "expand_dims", "eye", "fill", "float16", "float32",
+    "AggregationMethod", "Assert", "DType", "GradientTape", "IndexedSlices", "IndexedSlicesSpec", "Module",
+    "NoneTensorSpec", "OptionalSpec", "Tensor", "TensorArray", "TensorArraySpec", "TensorShape", "TensorSpec",
+    "TypeSpec", "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos",
+    "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh", "assert_equal",
+    "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "batch_to_space", "bfloat16",
+    "bitcast", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case",
+    "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "constant",
+    "constant_initializer", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient",
+    "device", "divide", "double", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal",
+    "executing_eagerly", "exp", "expand_dims", "extract_volume_patches", "eye", "fill", "float16", "float32",
     "float64", "floor", "floordiv", "foldl", "foldr", "from_dlpack", "function", "gather", "gather_nd",
-    "get_static_value", "global_norm", "grad_pass_through", "gradients", "greater", "greater_equal", "group",
-    "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "init_scope",
-    "inside_function", "int16", "int32", "int64", "int8", "is_symbolic_tensor", "is_tensor", "less", "less_equal",
-    "linspace", "logical_and", "logical_not", "logical_or", "map_fn", "matmul", "maximum", "meshgrid", "minimum",
+    "get_current_name_scope", "get_logger", "get_static_value", "global_norm", "grad_pass_through", "gradients",
+    "greater", "greater_equal", "group", "guarantee_const", "half", "hessians", "histogram_fixed_width",
+    "histogram_fixed_width_bins", "identity", "identity_n", "init_scope", "inside_function", "int16", "int32",
+    "int64", "int8", "is_symbolic_tensor", "is_tensor", "less", "less_equal", "linspace", "logical_and",
+    "logical_not", "logical_or", "map_fn", "matmul", "matrix_square_root", "maximum", "meshgrid", "minimum",
     "multiply", "name_scope", "negative", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones",
     "ones_initializer", "ones_like", "pad", "parallel_stack", "pow", "print", "py_function",
     "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad",
     "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
-    "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round", "saturate_cast",
-    "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign",
-    "sin", "sinh", "size", "slice", "sort", "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square",
-    "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract", "switch_case", "take_along_axis",
-    "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
-    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile", "trace_specs", "transpose", "truediv",
-    "truncatediv", "truncatemod", "type_spec_from_value", "uint16", "uint32", "uint64", "uint8", "unique",
-    "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "where", "while_loop", "zeros",
-    "zeros_initializer", "zeros_like",
+    "reduce_sum", "repeat", "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "roll",
+    "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape",
+    "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "space_to_batch_nd",
+    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "subtract", "switch_case",
+    "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile", "timestamp", "trace_specs",
+    "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "type_spec_from_value", "uint16", "uint32",
+    "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "variable_creator_scope",
+    "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:

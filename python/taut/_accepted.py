@@ -14,7 +14,6 @@ _STABLE = "sorts are always stable"
 _REAL = "all types are real"
 _DENSE = "a performance hint: the product of dense matrices has the same value"
 _ATOMIC = "assignments are always atomic"
-_ONE_REPLICA = "there is one replica"
 _ORDER_KEPT = "the order of elements is always kept, which every setting allows"
 _PARALLELISM = "a performance hint: the elements are the same"
 _JACOBIAN = "a performance hint: the Jacobian has the same value"
@@ -23,11 +22,32 @@ _ROWS_CHECKED = "row splits are always checked"
 _NO_SHARING = "a table belongs to its object"
 _SORTED_IDS = "a performance hint: ids may come in any order"
 
+_CHECKED = "arguments are always checked"
+_IMMUTABLE = "tensors are immutable: sharing their memory is not visible"
+_EXACT_TOP_K = {
+    "aggregate_to_topk": "the elements are those of the whole axis",
+    "recall_target": "the elements are exact, which every target allows",
+    "reduction_input_size_override": "for approximations, of which there are none",
+}
+
 #: By function, the parameters and the reasons.
 ACCEPTED: dict[str, dict[str, str]] = {
+    "taut._ops.candidates.all_candidate_sampler": {
+        "num_true": "the number of true classes is that of their tensor",
+        "seed": "nothing is drawn: all classes are returned",
+        "unique": "every class is returned once",
+    },
     "taut._ops.checks.enable_check_numerics": {
         "path_length_limit": "errors name the caller's line in full",
         "stack_height_limit": "errors name the caller's line only",
+    },
+    "taut._ops.decompositions.eigh_tridiagonal": {"tol": "eigenvalues have the full precision of their type"},
+    "taut._ops.decompositions.lu_matrix_inverse": {"validate_args": _CHECKED},
+    "taut._ops.decompositions.lu_reconstruct": {"validate_args": _CHECKED},
+    "taut._ops.decompositions.lu_solve": {"validate_args": _CHECKED},
+    "taut._ops.decompositions.tridiagonal_solve": {
+        "conjugate_rhs": _REAL,
+        "partial_pivoting": "rows are always exchanged, which is exact for every setting",
     },
     "taut._ops.indexing.gather": {"validate_indices": "indices are always checked"},
     "taut._ops.linalg.einsum": {"optimize": "the cheapest order of contractions is always used"},
@@ -42,9 +62,17 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut._ops.linalg.matrix_transpose": {"conjugate": _REAL},
     "taut._ops.linalg.matvec": {"a_is_sparse": _DENSE, "b_is_sparse": _DENSE},
     "taut._ops.linalg.pinv": {"validate_args": "arguments are always checked"},
+    "taut._ops.more_boxes.non_max_suppression_padded": {
+        "canonicalized_coordinates": "corners may come in any order",
+        "sorted_input": "boxes may come in any order",
+        "tile_size": "a performance hint: the result is the same",
+    },
     "taut._ops.normalization.moments": {"shift": "the two-pass algorithm needs no shift"},
     "taut._ops.scopes.control_dependencies": {"control_inputs": "ops with side effects keep their program order"},
+    "taut._ops.scopes.tuple": {"control_inputs": "ops with side effects keep their program order"},
     "taut._ops.shaping.transpose": {"conjugate": _REAL},
+    "taut._ops.sorting.approx_max_k": _EXACT_TOP_K,
+    "taut._ops.sorting.approx_min_k": _EXACT_TOP_K,
     "taut._ops.sorting.argsort": {"stable": _STABLE},
     "taut.array_api._searching.argsort": {"stable": _STABLE},
     "taut.array_api._searching.sort": {"stable": _STABLE},
@@ -63,10 +91,16 @@ ACCEPTED: dict[str, dict[str, str]] = {
     },
     "taut.control.vectorized_map": {"warn": "there is no warning to silence"},
     "taut.control.while_loop": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
-    "taut.data.Dataset.batch": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
-    "taut.data.Dataset.interleave": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
-    "taut.data.Dataset.map": {"deterministic": _ORDER_KEPT, "use_unbounded_threadpool": _PARALLELISM},
+    "taut.data._dataset.Dataset.batch": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
+    "taut.data._dataset.Dataset.interleave": {"deterministic": _ORDER_KEPT},
+    "taut.data._dataset.Dataset.map": {"deterministic": _ORDER_KEPT, "use_unbounded_threadpool": _PARALLELISM},
+    "taut.data._python_stages.PythonStages.load": {"compression": "the index of the folder says how it was written"},
     "taut.data._sources.make_csv_dataset": {"num_parallel_reads": _PARALLELISM, "sloppy": _ORDER_KEPT},
+    "taut.data.experimental.parallel_interleave": {
+        "buffer_output_elements": _PARALLELISM,
+        "prefetch_input_elements": _PARALLELISM,
+        "sloppy": _ORDER_KEPT,
+    },
     "taut.example_protos.BytesList.SerializeToString": {"deterministic": _SORTED},
     "taut.example_protos.Example.SerializeToString": {"deterministic": _SORTED},
     "taut.example_protos.Feature.SerializeToString": {"deterministic": _SORTED},
@@ -76,6 +110,14 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.example_protos.Int64List.SerializeToString": {"deterministic": _SORTED},
     "taut.example_protos.SequenceExample.SerializeToString": {"deterministic": _SORTED},
     "taut.example_protos._Named.SerializeToString": {"deterministic": _SORTED},
+    "taut.experimental.numpy._arrays.argsort": {"kind": _STABLE},
+    "taut.experimental.numpy._arrays.array": {"copy": _IMMUTABLE},
+    "taut.experimental.numpy._arrays.einsum": {"optimize": "the cheapest order of contractions is always used"},
+    "taut.experimental.numpy._arrays.full_like": {"order": "tensors are in row-major order", "subok": _IMMUTABLE},
+    "taut.experimental.numpy._arrays.meshgrid": {"copy": _IMMUTABLE},
+    "taut.experimental.numpy._arrays.sort": {"kind": _STABLE},
+    "taut.experimental.numpy._elementwise.iscomplexobj": {"x": _REAL},
+    "taut.experimental.numpy._elementwise.isrealobj": {"x": _REAL},
     "taut.io._examples.parse_example": {"example_names": "errors name examples by their index"},
     "taut.io._examples.parse_single_example": {"example_names": "errors name examples by their index"},
     "taut.io._images.decode_jpeg": {"dct_method": "a hint, of which decoders choose the exact method"},
@@ -88,10 +130,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.keras.backend.ops.math.segment_min": {"sorted": _SORTED_IDS},
     "taut.keras.backend.ops.math.segment_prod": {"sorted": _SORTED_IDS},
     "taut.keras.backend.ops.math.segment_sum": {"sorted": _SORTED_IDS},
-    "taut.keras.backend.ops.nn.ctc.ctc_decode": {
-        "beam_width": "for beam search, which is refused",
-        "top_paths": "for beam search, which is refused",
-    },
     "taut.keras.backend.ops.numpy.sorting.isin": {"assume_unique": "a performance hint: the result is the same"},
     "taut.keras.backend.ops.numpy.sorting.unique": {"sorted": "the result is always sorted, which False allows"},
     "taut.keras.backend.recurrent.rnn": {"input_length": "the size of the time axis is always known"},
@@ -116,7 +154,11 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "experimental_trackable": "writers are not part of checkpoints",
     },
     "taut.summary.experimental.summary_scope": {"values": "of graphs of TensorFlow 1"},
-    "taut.tape.GradientTape.batch_jacobian": {"experimental_use_pfor": _JACOBIAN, "parallel_iterations": _JACOBIAN},
+    "taut.tape.GradientTape.batch_jacobian": {
+        "experimental_use_pfor": _JACOBIAN,
+        "parallel_iterations": _JACOBIAN,
+        "unconnected_gradients": "the result of an unconnected source is zero, as in TensorFlow",
+    },
     "taut.tape.GradientTape.jacobian": {"experimental_use_pfor": _JACOBIAN, "parallel_iterations": _JACOBIAN},
     "taut.tape.gradients": {
         "aggregation_method": "gradients are accumulated in place as they are computed",
@@ -132,7 +174,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "cuda_only": "there are no GPUs",
         "min_cuda_compute_capability": "there are no GPUs",
     },
-    "taut.variable.Variable.__new__": {"aggregation": _ONE_REPLICA, "synchronization": _ONE_REPLICA},
     "taut.variable.Variable.assign": {"use_locking": _ATOMIC},
     "taut.variable.Variable.assign_add": {"use_locking": _ATOMIC},
     "taut.variable.Variable.assign_sub": {"use_locking": _ATOMIC},

@@ -103,6 +103,12 @@ _MATH: Rows = {
     **objects("_ops.histogram", "bincount confusion_matrix in_top_k"),
     **objects("_ops.indexing", "invert_permutation"),
     **objects(
+        "_ops.special",
+        """bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc erfcinv igamma igammac ndtri nextafter polygamma zeta""",
+    ),
+    **objects("_ops.sorting", "approx_max_k approx_min_k"),
+    "special": Object("taut.math_special", ""),
+    **objects(
         "_ops.segment",
         """unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n
         unsorted_segment_sum""",
@@ -118,6 +124,11 @@ _LINALG: Rows = {
         """adjoint cholesky_solve cross eigh einsum expm inv logdet lstsq matmul matrix_rank matrix_transpose matvec pinv qr
         slogdet solve svd tensordot trace triangular_solve""",
     ),
+    **objects(
+        "_ops.decompositions",
+        """banded_triangular_solve eigh_tridiagonal lu lu_matrix_inverse lu_reconstruct lu_solve sqrtm tridiagonal_matmul
+        tridiagonal_solve""",
+    ),
     **objects("_ops.diagonal", "band_part diag diag_part set_diag tensor_diag tensor_diag_part"),
     **objects("_ops.norm", "global_norm norm normalize"),
     **same(_MATH, "l2_normalize"),
@@ -130,19 +141,24 @@ _DEBUGGING: Rows = {
         """Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype
-        assert_scalar assert_shapes assert_type disable_check_numerics enable_check_numerics is_numeric_tensor""",
+        assert_scalar assert_shapes assert_type disable_check_numerics disable_traceback_filtering
+        enable_check_numerics enable_traceback_filtering get_log_device_placement is_numeric_tensor
+        is_traceback_filtering_enabled set_log_device_placement""",
     ),
 }
 
 _RANDOM: Rows = {
     **objects(
         "_ops.random",
-        """categorical fold_in gamma normal poisson set_seed shuffle split stateless_bernoulli stateless_categorical
-        stateless_exponential stateless_gamma stateless_normal stateless_permutation stateless_poisson stateless_shuffle
+        """categorical fold_in gamma normal poisson set_seed shuffle split stateless_bernoulli stateless_binomial
+        stateless_categorical stateless_exponential stateless_gamma stateless_normal
+        stateless_parameterized_truncated_normal stateless_permutation stateless_poisson stateless_shuffle
         stateless_truncated_normal stateless_uniform truncated_normal uniform""",
     ),
-    **objects("_ops.candidates", "log_uniform_candidate_sampler uniform_candidate_sampler"),
-    **objects("_ops.generator", "Generator experimental get_global_generator set_global_generator"),
+    **objects("_ops.candidates", "all_candidate_sampler log_uniform_candidate_sampler uniform_candidate_sampler"),
+    **objects(
+        "_ops.generator", "Algorithm Generator create_rng_state experimental get_global_generator set_global_generator"
+    ),
 }
 
 _TOP: Rows = {
@@ -176,11 +192,18 @@ _TOP: Rows = {
         """constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer""",
     ),
     **objects("_ops.py_function", "numpy_function print py_function"),
-    **objects("_ops.scopes", "control_dependencies device group name_scope no_op"),
+    **objects(
+        "_ops.scopes",
+        """AggregationMethod control_dependencies device get_current_name_scope get_logger group guarantee_const name_scope
+        no_op timestamp tuple""",
+    ),
+    **objects("_ops.sliding_windows", "extract_volume_patches"),
+    **objects("_ops.decompositions", "matrix_square_root=sqrtm"),
     **objects(
         "_ops.shaping",
         """batch_to_space broadcast_dynamic_shape broadcast_static_shape concat ensure_shape identity_n pad parallel_stack
-        repeat shape_n space_to_batch space_to_batch_nd=space_to_batch split squeeze stack transpose unstack""",
+        repeat required_space_to_batch_paddings shape_n space_to_batch space_to_batch_nd=space_to_batch split
+        squeeze stack transpose unstack""",
     ),
     **objects("_ops.sorting", "argsort searchsorted sort unique unique_with_counts"),
     **objects("_native", "DType from_dlpack"),
@@ -199,25 +222,33 @@ _TOP: Rows = {
     **objects("shape", "TensorShape"),
     **objects("indexed_slices", "IndexedSlices"),
     **objects("spec", "TensorSpec type_spec_from_value"),
-    **objects("tape", "GradientTape UnconnectedGradients gradients stop_gradient"),
+    **objects("tape", "GradientTape UnconnectedGradients gradients hessians stop_gradient"),
+    **objects("type_spec", "IndexedSlicesSpec NoneTensorSpec OptionalSpec TensorArraySpec TypeSpec"),
     **objects(
         "tensor", "Tensor constant convert_to_tensor get_static_value is_symbolic_tensor is_tensor rank shape size"
     ),
     **objects("tensor_array", "TensorArray"),
-    **objects("variable", "Variable"),
+    **objects("variable", "Variable VariableAggregation VariableSynchronization variable_creator_scope"),
 }
 
 _NN: Rows = {
     **ops("elu gelu leaky_relu relu relu6 selu sparse_softmax_cross_entropy_with_logits"),
     # Ops that TensorFlow has as layers only.
     **ops("attention attention_with_dropout group_norm layer_norm rms_norm"),
-    **same(_MATH, "in_top_k l2_normalize log_softmax sigmoid softmax softplus softsign tanh top_k zero_fraction"),
+    **same(
+        _MATH,
+        """approx_max_k approx_min_k in_top_k l2_normalize log_softmax sigmoid softmax softplus softsign tanh
+        top_k zero_fraction""",
+    ),
     **same(_TOP, "batch_to_space space_to_batch"),
-    **objects("_ops.candidates", "nce_loss sampled_softmax_loss"),
+    **objects("_ops.candidates", "all_candidate_sampler nce_loss sampled_softmax_loss"),
+    **objects("_ops.labels", "collapse_repeated ctc_unique_labels isotonic_regression"),
+    **objects("_ops.sliding_windows", "dilation2d erosion2d max_pool_with_argmax"),
     **objects(
         "_ops.conv",
-        """atrous_conv2d conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose conv_transpose convolution
-        depthwise_conv2d separable_conv2d""",
+        """atrous_conv2d atrous_conv2d_transpose conv1d conv1d_transpose conv2d conv2d_transpose conv3d
+        conv3d_transpose conv_transpose convolution
+        depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input separable_conv2d""",
     ),
     **objects("_ops.ctc", "ctc_loss"),
     **objects(
@@ -231,7 +262,8 @@ _NN: Rows = {
     ),
     **objects(
         "_ops.normalization",
-        """batch_normalization local_response_normalization lrn=local_response_normalization moments normalize_moments
+        """batch_norm_with_global_normalization batch_normalization local_response_normalization
+        lrn=local_response_normalization moments normalize_moments
         sufficient_statistics weighted_moments""",
     ),
     **objects(
@@ -269,6 +301,11 @@ _IMAGE: Rows = {
         stateless_random_flip_left_right stateless_random_flip_up_down transpose""",
     ),
     **objects("_ops.image_quality", "image_gradients psnr sobel_edges ssim ssim_multiscale total_variation"),
+    **objects(
+        "_ops.more_boxes",
+        """combined_non_max_suppression draw_bounding_boxes extract_glimpse non_max_suppression_overlaps
+        non_max_suppression_padded""",
+    ),
     **objects("_ops.patches", "extract_patches"),
     **objects(
         "io",
@@ -380,7 +417,7 @@ _KERAS_NUMPY: Rows = {
         """bincount corrcoef histogram median nanmedian nanpercentile nanquantile percentile quantile""",
     ),
     **objects("keras.backend.ops.linalg", "slogdet"),
-    **missing("i0"),
+    **objects("keras.backend.ops.numpy.elementwise", "i0"),
 }
 
 _KERAS_NN: Rows = {
@@ -416,9 +453,8 @@ _KERAS_IMAGE: Rows = {
     **objects(
         "keras.backend.ops.warping",
         """affine_transform compute_homography_matrix elastic_transform gaussian_blur map_coordinates
-        perspective_transform sobel_edges""",
+        perspective_transform scale_and_translate sobel_edges""",
     ),
-    **missing("scale_and_translate=image.scale_and_translate"),
 }
 
 _KERAS_LINALG: Rows = {
@@ -426,7 +462,8 @@ _KERAS_LINALG: Rows = {
         "keras.backend.ops.linalg",
         """cholesky cholesky_inverse det eigh inv jvp lstsq matrix_rank norm pinv qr slogdet solve solve_triangular svd""",
     ),
-    **missing("eig lu_factor"),
+    **objects("keras.backend.ops.linalg", "lu_factor"),
+    **missing("eig"),
 }
 
 _KERAS_CORE: Rows = {

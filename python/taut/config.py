@@ -45,6 +45,30 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         raise ValueError(f"devices must be {list_physical_devices()}, the only ones, got {asked} of type {device_type}")
 
 
+class LogicalDeviceConfiguration(NamedTuple):
+    """The configuration of a logical device. Devices are not divided: it is accepted where TensorFlow's programs make one."""
+
+    memory_limit: int | None = None
+    experimental_priority: int | None = None
+    experimental_device_ordinal: int | None = None
+
+
+def get_logical_device_configuration(device: Any) -> list[LogicalDeviceConfiguration] | None:
+    """The configuration of a device: None, because the CPU is not divided."""
+    _check_cpu("get_logical_device_configuration", device)
+    return None
+
+
+def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
+    """Divides a device into logical ones. The CPU is one device: only one configuration without limits is accepted."""
+    _check_cpu("set_logical_device_configuration", device)
+    if list(logical_devices) != [LogicalDeviceConfiguration()]:
+        raise ValueError(
+            "set_logical_device_configuration: logical_devices must be one without limits: the CPU is one device\n"
+            "  help: tf.memory.limit bounds the bytes of the process"
+        )
+
+
 _soft_placement = True
 
 
@@ -108,8 +132,45 @@ class threading:  # noqa: N801
             raise ValueError(f"num_threads must be >= 0, got {num_threads}")
 
 
+class optimizer:  # noqa: N801
+    """The namespace `tf.config.optimizer`, which is XLA's and Grappler's; here `tf.function(jit_compile=)` is the option."""
+
+    @staticmethod
+    def get_jit() -> str:
+        """The level of XLA: "", because there is no XLA."""
+        return ""
+
+    @staticmethod
+    def set_jit(enabled: bool | str) -> None:
+        """Turns XLA on. There is none: only False is accepted."""
+        if enabled not in (False, ""):
+            raise ValueError(f"set_jit: enabled must be False, got {enabled!r}: use tf.function(jit_compile=True)")
+
+    @staticmethod
+    def get_experimental_options() -> dict[str, Any]:
+        """The options of TensorFlow's graph optimizer: its defaults."""
+        return {"disable_model_pruning": False, "disable_meta_optimizer": False}
+
+    @staticmethod
+    def set_experimental_options(options: dict[str, Any]) -> None:
+        """Sets options of TensorFlow's graph optimizer. There is none: only an empty dict is accepted."""
+        if options:
+            raise ValueError(
+                f"set_experimental_options: options must be empty, got {options!r}: passes have no options"
+            )
+
+
+def _only(name: str, parameter: str, value: Any, allowed: Any, reason: str) -> None:
+    if value != allowed:
+        raise ValueError(f"{name}: {parameter} must be {allowed!r}, got {value!r}: {reason}")
+
+
 class experimental:  # noqa: N801
     """The namespace `tf.config.experimental`."""
+
+    VirtualDeviceConfiguration = LogicalDeviceConfiguration
+    get_virtual_device_configuration = staticmethod(get_logical_device_configuration)
+    set_virtual_device_configuration = staticmethod(set_logical_device_configuration)
 
     list_physical_devices = staticmethod(list_physical_devices)
     list_logical_devices = staticmethod(list_logical_devices)
@@ -145,17 +206,69 @@ class experimental:  # noqa: N801
     def enable_op_determinism() -> None:
         """Makes every op deterministic. They always are."""
 
+    @staticmethod
+    def get_memory_usage(device: str) -> int:
+        """The bytes of tensor memory now."""
+        _check_cpu("get_memory_usage", device)
+        return _native.live_bytes()
+
+    @staticmethod
+    def get_device_details(device: Any) -> dict[str, Any]:
+        """Details of a GPU; {} for the CPU."""
+        _check_cpu("get_device_details", device)
+        return {}
+
+    @staticmethod
+    def get_device_policy() -> str:
+        """What happens if tensors are on the wrong device: there is one, so that they never are."""
+        return "silent"
+
+    @staticmethod
+    def set_device_policy(device_policy: str | None) -> None:
+        """Sets what happens if tensors are on the wrong device. There is one: every policy is kept."""
+        allowed = ("explicit", "warn", "silent", "silent_for_int32", None)
+        if device_policy not in allowed:
+            raise ValueError(f"set_device_policy: device_policy must be one of {allowed}, got {device_policy!r}")
+
+    @staticmethod
+    def get_synchronous_execution() -> bool:
+        """Whether calls return when they are done. They always do."""
+        return True
+
+    @staticmethod
+    def set_synchronous_execution(enable: bool | None) -> None:
+        """Calls always return when they are done: only True is accepted."""
+        _only("set_synchronous_execution", "enable", enable is not False, True, "calls return when they are done")
+
+    @staticmethod
+    def tensor_float_32_execution_enabled() -> bool:
+        """Whether GPUs may round float32 products. There are none; TensorFlow's default is returned."""
+        return True
+
+    @staticmethod
+    def enable_tensor_float_32_execution(enabled: bool) -> None:
+        """Lets GPUs round float32 products. There are none, and products are never rounded."""
+
+
+experimental_run_functions_eagerly = run_functions_eagerly
+experimental_functions_run_eagerly = functions_run_eagerly
 
 __all__ = [
     "LogicalDevice",
+    "LogicalDeviceConfiguration",
     "PhysicalDevice",
     "experimental",
+    "experimental_functions_run_eagerly",
+    "experimental_run_functions_eagerly",
     "functions_run_eagerly",
+    "get_logical_device_configuration",
     "get_soft_device_placement",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
+    "optimizer",
     "run_functions_eagerly",
+    "set_logical_device_configuration",
     "set_soft_device_placement",
     "set_visible_devices",
     "threading",

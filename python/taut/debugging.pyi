@@ -12,7 +12,10 @@ from ._ops.checks import (
     assert_proper_iterable, assert_rank as assert_rank, assert_rank_at_least as assert_rank_at_least, assert_rank_in
     as assert_rank_in, assert_same_float_dtype as assert_same_float_dtype, assert_scalar as assert_scalar,
     assert_shapes as assert_shapes, assert_type as assert_type, disable_check_numerics as disable_check_numerics,
-    enable_check_numerics as enable_check_numerics, is_numeric_tensor as is_numeric_tensor,
+    disable_traceback_filtering as disable_traceback_filtering, enable_check_numerics as enable_check_numerics,
+    enable_traceback_filtering as enable_traceback_filtering, get_log_device_placement as get_log_device_placement,
+    is_numeric_tensor as is_numeric_tensor, is_traceback_filtering_enabled as is_traceback_filtering_enabled,
+    set_log_device_placement as set_log_device_placement,
 )
 
 __all__ = [
@@ -20,7 +23,9 @@ __all__ = [
     "assert_less", "assert_less_equal", "assert_near", "assert_negative", "assert_non_negative",
     "assert_non_positive", "assert_none_equal", "assert_positive", "assert_proper_iterable", "assert_rank",
     "assert_rank_at_least", "assert_rank_in", "assert_same_float_dtype", "assert_scalar", "assert_shapes",
-    "assert_type", "check_numerics", "disable_check_numerics", "enable_check_numerics", "is_numeric_tensor",
+    "assert_type", "check_numerics", "disable_check_numerics", "disable_traceback_filtering",
+    "enable_check_numerics", "enable_traceback_filtering", "get_log_device_placement", "is_numeric_tensor",
+    "is_traceback_filtering_enabled", "set_log_device_placement",
 ]
 
 def check_numerics(tensor: TensorLike, message: str, *, name: str | None = ...) -> Tensor:

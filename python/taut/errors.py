@@ -3,18 +3,63 @@
 A wrong type is a ``TypeError``, a file that cannot be read an ``OSError``; every other error is one of these.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
+OK = 0
+CANCELLED = 1
+UNKNOWN = 2
+INVALID_ARGUMENT = 3
+DEADLINE_EXCEEDED = 4
+NOT_FOUND = 5
+ALREADY_EXISTS = 6
+PERMISSION_DENIED = 7
+RESOURCE_EXHAUSTED = 8
+FAILED_PRECONDITION = 9
+ABORTED = 10
+OUT_OF_RANGE = 11
+UNIMPLEMENTED = 12
+INTERNAL = 13
+UNAVAILABLE = 14
+DATA_LOSS = 15
+UNAUTHENTICATED = 16
+
 
 class OpError(Exception):
-    """Base class of errors raised by ops."""
+    """Base class of errors raised by ops: made of a message, or as TensorFlow's of node, op and message."""
+
+    #: The number of the kind of error.
+    error_code: int = UNKNOWN
+
+    def __init__(self, *args: Any) -> None:
+        # Of `(node_def, op, message, error_code)` the message is what there is here.
+        made: Any = (args[0], args[1]) if len(args) >= 3 else (None, None)
+        self._node_def, self._op = made
+        if len(args) >= 4:
+            self.error_code = args[3]
+        super().__init__(args[2] if len(args) >= 3 else args[0] if args else "")
 
     @property
     def message(self) -> str:
         """The message."""
         return str(self)
 
+    @property
+    def node_def(self) -> Any:
+        """The node that the error was made with."""
+        return self._node_def
+
+    @property
+    def op(self) -> Any:
+        """The op that the error was made with."""
+        return self._op
+
 
 class InvalidArgumentError(OpError, ValueError):
     """An invalid argument, or shapes that do not match."""
+
+    error_code = INVALID_ARGUMENT
 
 
 class InvalidIndexError(InvalidArgumentError, IndexError):
@@ -24,9 +69,13 @@ class InvalidIndexError(InvalidArgumentError, IndexError):
 class ResourceExhaustedError(OpError, MemoryError):
     """Out of memory, or the memory limit reached. Nothing has changed."""
 
+    error_code = RESOURCE_EXHAUSTED
+
 
 class DataLossError(OpError, ValueError):
     """A corrupt file."""
+
+    error_code = DATA_LOSS
 
 
 class OperatorNotAllowedInGraphError(OpError, TypeError):
@@ -43,10 +92,70 @@ class DynamicShapeError(OperatorNotAllowedInGraphError):
 class OutOfRangeError(OpError, IndexError):
     """The end of a dataset."""
 
+    error_code = OUT_OF_RANGE
+
 
 class NotFoundError(OpError, FileNotFoundError):
     """A file that does not exist."""
 
+    error_code = NOT_FOUND
+
 
 class FailedPreconditionError(OpError, RuntimeError):
     """A precondition that does not hold."""
+
+    error_code = FAILED_PRECONDITION
+
+
+class AbortedError(OpError, RuntimeError):
+    """An operation that was aborted, as by another one at the same time."""
+
+    error_code = ABORTED
+
+
+class AlreadyExistsError(OpError, FileExistsError):
+    """Something that exists already."""
+
+    error_code = ALREADY_EXISTS
+
+
+class CancelledError(OpError, RuntimeError):
+    """An operation that was cancelled."""
+
+    error_code = CANCELLED
+
+
+class DeadlineExceededError(OpError, TimeoutError):
+    """An operation that took too long."""
+
+    error_code = DEADLINE_EXCEEDED
+
+
+class InternalError(OpError, RuntimeError):
+    """A fault of the engine."""
+
+    error_code = INTERNAL
+
+
+class PermissionDeniedError(OpError, PermissionError):
+    """An operation that is not permitted."""
+
+    error_code = PERMISSION_DENIED
+
+
+class UnauthenticatedError(OpError, PermissionError):
+    """A request without credentials."""
+
+    error_code = UNAUTHENTICATED
+
+
+class UnimplementedError(OpError, NotImplementedError):
+    """An operation that is not supported."""
+
+    error_code = UNIMPLEMENTED
+
+
+class UnknownError(OpError, RuntimeError):
+    """An error of another kind."""
+
+    error_code = UNKNOWN

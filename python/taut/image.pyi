@@ -29,6 +29,11 @@ from ._ops.image_quality import (
     image_gradients as image_gradients, psnr as psnr, sobel_edges as sobel_edges, ssim as ssim, ssim_multiscale as
     ssim_multiscale, total_variation as total_variation,
 )
+from ._ops.more_boxes import (
+    combined_non_max_suppression as combined_non_max_suppression, draw_bounding_boxes as draw_bounding_boxes,
+    extract_glimpse as extract_glimpse, non_max_suppression_overlaps as non_max_suppression_overlaps,
+    non_max_suppression_padded as non_max_suppression_padded,
+)
 from ._ops.patches import extract_patches as extract_patches
 from .io import (
     decode_and_crop_jpeg as decode_and_crop_jpeg, decode_bmp as decode_bmp, decode_gif as decode_gif, decode_image
@@ -38,10 +43,10 @@ from .io import (
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-    "central_crop", "convert_image_dtype", "crop_and_resize", "crop_to_bounding_box", "decode_and_crop_jpeg",
-    "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_webp", "encode_jpeg",
-    "encode_png", "extract_jpeg_shape", "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb",
-    "hsv_to_rgb", "image_gradients", "is_jpeg", "non_max_suppression", "non_max_suppression_with_scores",
+    "central_crop", "combined_non_max_suppression", "convert_image_dtype", "crop_and_resize",
+    "crop_to_bounding_box", "draw_bounding_boxes", "extract_glimpse", "extract_patches", "flip_left_right",
+    "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "non_max_suppression",
+    "non_max_suppression_overlaps", "non_max_suppression_padded", "non_max_suppression_with_scores",
     "pad_to_bounding_box", "per_image_standardization", "psnr", "random_brightness", "random_contrast",
     "random_crop", "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",
     "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv",

@@ -4,6 +4,11 @@ from collections.abc import Sequence
 from ._native import DType, Tensor
 from ._typing import AxisLike, DTypeLike, IntsLike, TensorLike
 from ._ops.creation import eye as eye
+from ._ops.decompositions import (
+    banded_triangular_solve as banded_triangular_solve, eigh_tridiagonal as eigh_tridiagonal, lu as lu,
+    lu_matrix_inverse as lu_matrix_inverse, lu_reconstruct as lu_reconstruct, lu_solve as lu_solve, sqrtm as sqrtm,
+    tridiagonal_matmul as tridiagonal_matmul, tridiagonal_solve as tridiagonal_solve,
+)
 from ._ops.diagonal import (
     band_part as band_part, diag as diag, diag_part as diag_part, set_diag as set_diag, tensor_diag as tensor_diag,
     tensor_diag_part as tensor_diag_part,
@@ -18,10 +23,12 @@ from ._ops.norm import global_norm as global_norm, norm as norm, normalize as no
 from ._ops.reduction import l2_normalize as l2_normalize
 
 __all__ = [
-    "adjoint", "band_part", "cholesky", "cholesky_solve", "cross", "det", "diag", "diag_part", "eigh", "eigvalsh",
-    "einsum", "expm", "eye", "global_norm", "inv", "l2_normalize", "logdet", "lstsq", "matmul", "matrix_rank",
-    "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve", "svd",
-    "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
+    "adjoint", "band_part", "banded_triangular_solve", "cholesky", "cholesky_solve", "cross", "det", "diag",
+    "diag_part", "eigh", "eigh_tridiagonal", "eigvalsh", "einsum", "expm", "eye", "global_norm", "inv",
+    "l2_normalize", "logdet", "lstsq", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matmul",
+    "matrix_rank", "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve",
+    "sqrtm", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
+    "tridiagonal_matmul", "tridiagonal_solve",
 ]
 
 def cholesky(input: TensorLike, *, name: str | None = ...) -> Tensor:

@@ -18,9 +18,12 @@ class Module:
     """
 
     def __init__(self, name: str | None = None) -> None:
-        if name is not None and not name.isidentifier():
+        if name is not None and not (isinstance(name, str) and name.isidentifier()):
             raise ValueError(f"name must be a valid Python identifier, got {name!r}")
+        from ._ops.scopes import scoped_name
+
         self._name = name or _snake(type(self).__name__)
+        self._scope = scoped_name(self._name) + "/"
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -33,10 +36,10 @@ class Module:
 
     @property
     def name_scope(self) -> AbstractContextManager[str]:
-        """A context manager for the module's name scope. Ops are identified by their source lines, so it has no effect."""
+        """A context manager for the module's name scope, which is a prefix of the names of variables made inside of it."""
         from ._ops.scopes import name_scope
 
-        return name_scope(self.name)
+        return name_scope(self.__dict__.get("_scope") or f"{self.name}/")
 
     @classmethod
     def with_name_scope(cls, method: Callable) -> Callable:

@@ -3,16 +3,24 @@
 from collections.abc import Sequence
 from ._native import DType, Tensor
 from ._typing import AxisLike, DTypeLike, IntsLike, TensorLike
-from ._ops.candidates import nce_loss as nce_loss, sampled_softmax_loss as sampled_softmax_loss
+from ._ops.candidates import (
+    all_candidate_sampler as all_candidate_sampler, nce_loss as nce_loss, sampled_softmax_loss as
+    sampled_softmax_loss,
+)
 from ._ops.conv import (
-    atrous_conv2d as atrous_conv2d, conv1d as conv1d, conv1d_transpose as conv1d_transpose, conv2d as conv2d,
-    conv2d_transpose as conv2d_transpose, conv3d as conv3d, conv3d_transpose as conv3d_transpose, conv_transpose as
-    conv_transpose, convolution as convolution, depthwise_conv2d as depthwise_conv2d, separable_conv2d as
-    separable_conv2d,
+    atrous_conv2d as atrous_conv2d, atrous_conv2d_transpose as atrous_conv2d_transpose, conv1d as conv1d,
+    conv1d_transpose as conv1d_transpose, conv2d as conv2d, conv2d_transpose as conv2d_transpose, conv3d as conv3d,
+    conv3d_transpose as conv3d_transpose, conv_transpose as conv_transpose, convolution as convolution,
+    depthwise_conv2d as depthwise_conv2d, depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
+    depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input, separable_conv2d as separable_conv2d,
 )
 from ._ops.ctc import ctc_loss as ctc_loss
 from ._ops.elementwise import softsign as softsign
 from ._ops.histogram import in_top_k as in_top_k
+from ._ops.labels import (
+    collapse_repeated as collapse_repeated, ctc_unique_labels as ctc_unique_labels, isotonic_regression as
+    isotonic_regression,
+)
 from ._ops.losses import (
     compute_average_loss as compute_average_loss, l2_loss as l2_loss, log_poisson_loss as log_poisson_loss,
     scale_regularization_loss as scale_regularization_loss, sigmoid_cross_entropy_with_logits as
@@ -24,9 +32,10 @@ from ._ops.nn import (
     embedding_lookup, experimental as experimental, swish as silu, space_to_depth as space_to_depth, swish as swish,
 )
 from ._ops.normalization import (
-    batch_normalization as batch_normalization, local_response_normalization as local_response_normalization,
-    local_response_normalization as lrn, moments as moments, normalize_moments as normalize_moments,
-    sufficient_statistics as sufficient_statistics, weighted_moments as weighted_moments,
+    batch_norm_with_global_normalization as batch_norm_with_global_normalization, batch_normalization as
+    batch_normalization, local_response_normalization as local_response_normalization, local_response_normalization
+    as lrn, moments as moments, normalize_moments as normalize_moments, sufficient_statistics as
+    sufficient_statistics, weighted_moments as weighted_moments,
 )
 from ._ops.pool import (
     avg_pool as avg_pool, avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, max_pool as
@@ -37,19 +46,27 @@ from ._ops.reduction import (
     zero_fraction,
 )
 from ._ops.shaping import batch_to_space as batch_to_space, space_to_batch as space_to_batch
+from ._ops.sliding_windows import (
+    dilation2d as dilation2d, erosion2d as erosion2d, max_pool_with_argmax as max_pool_with_argmax,
+)
+from ._ops.sorting import approx_max_k as approx_max_k, approx_min_k as approx_min_k
 
 __all__ = [
-    "atrous_conv2d", "attention", "attention_with_dropout", "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "batch_normalization", "batch_to_space", "bias_add", "compute_average_loss", "conv1d", "conv1d_transpose",
-    "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu",
-    "ctc_loss", "depth_to_space", "depthwise_conv2d", "dropout", "elu", "embedding_lookup", "experimental", "gelu",
-    "group_norm", "in_top_k", "l2_loss", "l2_normalize", "layer_norm", "leaky_relu", "local_response_normalization",
-    "log_poisson_loss", "log_softmax", "lrn", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "moments",
-    "nce_loss", "normalize_moments", "pool", "relu", "relu6", "rms_norm", "sampled_softmax_loss",
-    "scale_regularization_loss", "selu", "separable_conv2d", "sigmoid", "sigmoid_cross_entropy_with_logits", "silu",
-    "softmax", "softmax_cross_entropy_with_logits", "softplus", "softsign", "space_to_batch", "space_to_depth",
-    "sparse_softmax_cross_entropy_with_logits", "sufficient_statistics", "swish", "tanh", "top_k",
-    "weighted_cross_entropy_with_logits", "weighted_moments", "zero_fraction",
+    "all_candidate_sampler", "approx_max_k", "approx_min_k", "atrous_conv2d", "atrous_conv2d_transpose",
+    "attention", "attention_with_dropout", "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "batch_norm_with_global_normalization", "batch_normalization", "batch_to_space", "bias_add",
+    "collapse_repeated", "compute_average_loss", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose",
+    "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu", "ctc_loss", "ctc_unique_labels",
+    "depth_to_space", "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input",
+    "dilation2d", "dropout", "elu", "embedding_lookup", "erosion2d", "experimental", "gelu", "group_norm",
+    "in_top_k", "isotonic_regression", "l2_loss", "l2_normalize", "layer_norm", "leaky_relu",
+    "local_response_normalization", "log_poisson_loss", "log_softmax", "lrn", "max_pool", "max_pool1d",
+    "max_pool2d", "max_pool3d", "max_pool_with_argmax", "moments", "nce_loss", "normalize_moments", "pool", "relu",
+    "relu6", "rms_norm", "sampled_softmax_loss", "scale_regularization_loss", "selu", "separable_conv2d", "sigmoid",
+    "sigmoid_cross_entropy_with_logits", "silu", "softmax", "softmax_cross_entropy_with_logits", "softplus",
+    "softsign", "space_to_batch", "space_to_depth", "sparse_softmax_cross_entropy_with_logits",
+    "sufficient_statistics", "swish", "tanh", "top_k", "weighted_cross_entropy_with_logits", "weighted_moments",
+    "zero_fraction",
 ]
 
 def attention(

@@ -70,6 +70,10 @@ class Optimizer:
             self.build([variable for _, variable in pairs])
         assert self._native is not None
         self._native.apply(pairs)
+        for gradient, variable in pairs:
+            constraint = getattr(variable, "constraint", None)
+            if gradient is not None and constraint is not None:
+                variable.assign(constraint(variable))
 
     def minimize(self, loss: Any, var_list: Any, tape: Any = None) -> None:
         """Computes the gradients of a loss (a function, or a tensor with its tape) and applies them."""

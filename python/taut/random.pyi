@@ -2,27 +2,29 @@
 
 
 from ._ops.candidates import (
-    log_uniform_candidate_sampler as log_uniform_candidate_sampler, uniform_candidate_sampler as
-    uniform_candidate_sampler,
+    all_candidate_sampler as all_candidate_sampler, log_uniform_candidate_sampler as log_uniform_candidate_sampler,
+    uniform_candidate_sampler as uniform_candidate_sampler,
 )
 from ._ops.generator import (
-    Generator as Generator, experimental as experimental, get_global_generator as get_global_generator,
-    set_global_generator as set_global_generator,
+    Algorithm as Algorithm, Generator as Generator, create_rng_state as create_rng_state, experimental as
+    experimental, get_global_generator as get_global_generator, set_global_generator as set_global_generator,
 )
 from ._ops.random import (
     categorical as categorical, fold_in as fold_in, gamma as gamma, normal as normal, poisson as poisson, set_seed
-    as set_seed, shuffle as shuffle, split as split, stateless_bernoulli as stateless_bernoulli,
-    stateless_categorical as stateless_categorical, stateless_exponential as stateless_exponential, stateless_gamma
-    as stateless_gamma, stateless_normal as stateless_normal, stateless_permutation as stateless_permutation,
-    stateless_poisson as stateless_poisson, stateless_shuffle as stateless_shuffle, stateless_truncated_normal as
-    stateless_truncated_normal, stateless_uniform as stateless_uniform, truncated_normal as truncated_normal,
-    uniform as uniform,
+    as set_seed, shuffle as shuffle, split as split, stateless_bernoulli as stateless_bernoulli, stateless_binomial
+    as stateless_binomial, stateless_categorical as stateless_categorical, stateless_exponential as
+    stateless_exponential, stateless_gamma as stateless_gamma, stateless_normal as stateless_normal,
+    stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal, stateless_permutation as
+    stateless_permutation, stateless_poisson as stateless_poisson, stateless_shuffle as stateless_shuffle,
+    stateless_truncated_normal as stateless_truncated_normal, stateless_uniform as stateless_uniform,
+    truncated_normal as truncated_normal, uniform as uniform,
 )
 
 __all__ = [
-    "Generator", "categorical", "experimental", "fold_in", "gamma", "get_global_generator",
-    "log_uniform_candidate_sampler", "normal", "poisson", "set_global_generator", "set_seed", "shuffle", "split",
-    "stateless_bernoulli", "stateless_categorical", "stateless_exponential", "stateless_gamma", "stateless_normal",
+    "Algorithm", "Generator", "all_candidate_sampler", "categorical", "create_rng_state", "experimental", "fold_in",
+    "gamma", "get_global_generator", "log_uniform_candidate_sampler", "normal", "poisson", "set_global_generator",
+    "set_seed", "shuffle", "split", "stateless_bernoulli", "stateless_binomial", "stateless_categorical",
+    "stateless_exponential", "stateless_gamma", "stateless_normal", "stateless_parameterized_truncated_normal",
     "stateless_permutation", "stateless_poisson", "stateless_shuffle", "stateless_truncated_normal",
     "stateless_uniform", "truncated_normal", "uniform", "uniform_candidate_sampler",
 ]

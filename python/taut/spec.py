@@ -6,9 +6,18 @@ from typing import Any
 
 from . import _native, dtypes
 from .shape import TensorShape
+from .type_spec import (
+    DatasetSpec,
+    IndexedSlicesSpec,
+    IteratorSpec,
+    NoneTensorSpec,
+    OptionalSpec,
+    TensorArraySpec,
+    TypeSpec,
+)
 
 
-class TensorSpec:
+class TensorSpec(TypeSpec):
     """The element type and shape of a tensor; None stands for a size that may vary, or for a shape of any rank."""
 
     __slots__ = ("_dtype", "_name", "_shape")
@@ -86,6 +95,15 @@ class TensorSpec:
         return TensorSpec, (self._shape, self._dtype, self._name)
 
 
-def type_spec_from_value(value: Any) -> TensorSpec:
-    """The specification of a tensor, or of a value that can be converted to one."""
+def type_spec_from_value(value: Any) -> TypeSpec:
+    """The specification of a value: a tensor or what can be converted to one, a dataset, an iterator, an optional."""
+    if isinstance(value, _native.Array):
+        return TensorSpec.from_tensor(value)
+    if value is None:
+        return NoneTensorSpec()
+    kinds: list[Any] = [DatasetSpec, IteratorSpec, OptionalSpec, IndexedSlicesSpec, TensorArraySpec]
+    if type(value).__module__.startswith("taut"):
+        for kind in kinds:
+            if isinstance(value, kind.value_type.fget(None)):
+                return kind.from_value(value)
     return TensorSpec.from_tensor(_native.as_tensor(value))

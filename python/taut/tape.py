@@ -86,6 +86,12 @@ class GradientTape(_native.GradientTape):
         experimental_use_pfor: bool = True,
     ) -> Any:
         """Computes the Jacobian of the target with respect to each source."""
+        if not isinstance(target, _native.Array):
+            refuse("GradientTape.jacobian", f"target must be one tensor, got {type(target).__name__}", TypeError)
+        if 0 in target.shape:
+            # There is no element to differentiate; the result of a connected source is empty all the same.
+            found = self.gradient(target, sources, unconnected_gradients=unconnected_gradients)
+            return nest.map_structure(lambda one: _empty(target, one), found)
         found = self._jacobian(target, sources)
         if not is_zero(unconnected_gradients):
             return found
@@ -105,10 +111,26 @@ class GradientTape(_native.GradientTape):
         experimental_use_pfor: bool = True,
     ) -> Any:
         """Computes per-row Jacobians: row i of the target must depend on row i of the source only."""
-        found = self._batch_jacobian(target, source)
-        if found is None and is_zero(unconnected_gradients):
+        for name, one in (("target", target), ("source", source)):
+            if len(one.shape) < 1 or (name == "target" and len(one.shape) < 2):
+                least = 2 if name == "target" else 1
+                refuse("GradientTape.batch_jacobian", f"{name} must have rank >= {least}, got {one.shape}", ValueError)
+        if target.shape[0] != source.shape[0]:
+            text = f"target and source must have the same first size, got shapes {target.shape} and {source.shape}"
+            refuse("GradientTape.batch_jacobian", text, ValueError)
+        if 0 in target.shape:
             return raw.zeros([*target.shape, *source.shape[1:]], source.dtype)
-        return found
+        found = self._batch_jacobian(target, source)
+        # As in TensorFlow, zeros also if the target does not depend on the source.
+        return raw.zeros([*target.shape, *source.shape[1:]], source.dtype) if found is None else found
+
+    def watched_variables(self) -> tuple:
+        """The variables that are watched, in the order of their creation."""
+        try:
+            return super().watched_variables()
+        except RuntimeError:
+            # Nothing is recorded yet.
+            return ()
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
@@ -127,6 +149,11 @@ class GradientTape(_native.GradientTape):
         saved = SavedTensors(text)
         saved.rows = rows
         return saved
+
+
+def _empty(target: Any, gradient: Any) -> Any:
+    """The Jacobian of a target without elements."""
+    return None if gradient is None else raw.zeros([*target.shape, *gradient.shape], gradient.dtype)
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Any:
@@ -152,4 +179,27 @@ def gradients(
     found = _native.gradients(ys, xs, grad_ys)
     if is_zero(unconnected_gradients):
         found = [raw.zeros_like(x) if gradient is None else gradient for gradient, x in zip(found, nest.flatten(xs))]
+    return found
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    name: str = "hessians",
+) -> list:
+    """Computes the Hessians of the summed `ys` with respect to each of `xs`, inside a traced function.
+
+    The Hessian of a tensor of shape S has shape S + S.
+    """
+    found: list[Any] = []
+    for x in nest.flatten(xs):
+        first = gradients(ys, x, gate_gradients=gate_gradients, aggregation_method=aggregation_method)[0]
+        if first is None:
+            found.append(None)
+            continue
+        flat = raw.reshape(first, [-1])
+        rows = [gradients(flat[i], x, unconnected_gradients="zero")[0] for i in range(flat.shape[0])]
+        found.append(raw.reshape(raw.stack(rows, 0), [*x.shape, *x.shape]))
     return found

@@ -105,7 +105,35 @@ def _set_shape(self: Array, shape: ShapeLike) -> None:
     self.shape.assert_is_compatible_with(shape)
 
 
+def _to_device(self: Array, device: Any, /, *, stream: Any = None) -> Array:
+    """The tensor: there is one device, the CPU."""
+    if stream is not None:
+        raise ValueError("to_device: stream must be None: the CPU has no streams")
+    if "cpu" not in str(device).lower():
+        raise ValueError(f"to_device: device must be the CPU, the only one, got {device!r}")
+    return self
+
+
+def _array_namespace(self: Array, /, *, api_version: str | None = None) -> Any:
+    """The namespace of the array API standard, `taut.array_api`."""
+    from . import array_api
+
+    if api_version is not None and api_version > array_api.__array_api_version__:
+        raise ValueError(f"api_version must be at most {array_api.__array_api_version__!r}, got {api_version!r}")
+    return array_api
+
+
+def _matrix_transposed(self: Array) -> Any:
+    """The last two axes exchanged."""
+    if self.ndim < 2:
+        raise ValueError(f"mT needs rank >= 2, got shape {self.shape}")
+    return raw.swapaxes(self, -1, -2)
+
+
 _ARRAY_MEMBERS: dict[str, Any] = {
+    "__array_namespace__": _array_namespace,
+    "mT": property(_matrix_transposed),
+    "to_device": _to_device,
     "__str__": _str,
     "__repr__": _repr,
     "_repr_html_": _html,

@@ -183,6 +183,25 @@ def is_built_with_cuda() -> bool:
     return False
 
 
+def is_built_with_rocm() -> bool:
+    """Whether it is built with ROCm: never."""
+    return False
+
+
+def is_built_with_xla() -> bool:
+    """Whether it is built with XLA: never."""
+    return False
+
+
+def is_cpu_target_available(target: str) -> bool:
+    """Whether the machine's processor is of this kind: "x86", "arm" or "aarch64"."""
+    import platform
+
+    machine = platform.machine().lower()
+    names = {"x86": ("x86", "amd64", "i386", "i686"), "arm": ("arm", "aarch64"), "aarch64": ("aarch64", "arm64")}
+    return machine.startswith(names.get(target, (target,)))
+
+
 def is_built_with_gpu_support() -> bool:
     """Whether it is built with GPU support: never."""
     return False
@@ -194,6 +213,9 @@ __all__ = [
     "gpu_device_name",
     "is_built_with_cuda",
     "is_built_with_gpu_support",
+    "is_built_with_rocm",
+    "is_built_with_xla",
+    "is_cpu_target_available",
     "is_gpu_available",
     "main",
 ]

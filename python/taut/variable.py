@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import enum
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _native, _raw_ops as raw, slices
 from ._common import refuse_option
+from ._ops.scopes import get_current_name_scope, scoped_name
 from .function import variable_created
 from .indexed_slices import IndexedSlices
 from .shape import TensorShape
@@ -17,6 +20,49 @@ from .tensor import text_of
 
 if TYPE_CHECKING:
     from ._typing import DTypeLike, ShapeLike, TensorLike
+
+
+class VariableSynchronization(enum.Enum):
+    """When the copies of a variable on several devices are made equal. There is one copy."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How the copies of a variable on several devices are combined. There is one copy."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+_creators: list[Callable] = []
+
+
+@contextlib.contextmanager
+def variable_creator_scope(variable_creator: Callable) -> Iterator[None]:
+    """A context manager in which `variable_creator(next_creator, **kwargs)` makes variables; it calls `next_creator`."""
+    _creators.append(variable_creator)
+    try:
+        yield
+    finally:
+        _creators.remove(variable_creator)
+
+
+def _created(cls: type, arguments: dict[str, Any]) -> Variable:
+    """The variable that the creators in force make; the innermost is called first."""
+
+    def chain(outer: list[Callable]) -> Callable:
+        if not outer:
+            return lambda **kwargs: Variable._made(cls, **kwargs)
+        return lambda **kwargs: outer[-1](chain(outer[:-1]), **kwargs)
+
+    return chain(list(_creators))(**arguments)
+
 
 # By id, so that a variable that the engine returns is the Python object it was created as.
 _known: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
@@ -45,20 +91,57 @@ class Variable(_native.Variable):
         shape: ShapeLike | None = None,
     ) -> Variable:
         """Creates a variable with an initial value, or with what a function returns."""
+        given = {
+            "initial_value": initial_value,
+            "trainable": trainable,
+            "validate_shape": validate_shape,
+            "caching_device": caching_device,
+            "name": name,
+            "variable_def": variable_def,
+            "dtype": dtype,
+            "import_scope": import_scope,
+            "constraint": constraint,
+            "synchronization": synchronization,
+            "aggregation": aggregation,
+            "shape": shape,
+        }
+        return _created(cls, given) if _creators else cls._made(cls, **given)
+
+    @staticmethod
+    def _made(
+        cls: type,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: DTypeLike = None,
+        import_scope: Any = None,
+        constraint: Callable | None = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: ShapeLike | None = None,
+    ) -> Variable:
         if initial_value is None:
             raise ValueError("initial_value must be given")
         refuse_option("Variable", "validate_shape", validate_shape, "shapes are always checked", default=True)
         refuse_option("Variable", "caching_device", caching_device, "there is one device")
         for parameter, value in (("variable_def", variable_def), ("import_scope", import_scope)):
             refuse_option("Variable", parameter, value, "it belongs to TensorFlow's graphs")
-        if constraint is not None:
-            raise ValueError("constraint is not supported: assign the projected value after each update instead")
+        if constraint is not None and not callable(constraint):
+            raise ValueError(f"Variable: constraint must be a function, got {constraint!r}")
         value = initial_value() if callable(initial_value) else initial_value
         if shape is not None:
             own = value.shape if isinstance(value, _native.Array) else np.shape(value)
             TensorShape(own).assert_is_compatible_with(shape)
         variable_created()
-        made = super().__new__(cls, value, trainable is not False, name, dtype)
+        if get_current_name_scope():
+            name = scoped_name(name or "Variable")
+        made: Any = _native.Variable.__new__(cls, value, trainable is not False, name, dtype)
+        made._constraint = constraint
+        made._synchronization = synchronization or VariableSynchronization.AUTO
+        made._aggregation = aggregation or VariableAggregation.NONE
         _known[made.id] = made
         return made
 
@@ -72,8 +155,32 @@ class Variable(_native.Variable):
         """None: a variable has its initial value from the start, and there is no op to run."""
 
     @property
-    def constraint(self) -> None:
-        """None: variables have no constraints."""
+    def constraint(self) -> Callable | None:
+        """The function that `tf.optimizers` apply to the value after each update; None without one."""
+        return getattr(self, "_constraint", None)
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """What it was made with. There is one copy of a variable."""
+        return getattr(self, "_synchronization", VariableSynchronization.AUTO)
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """What it was made with. There is one copy of a variable."""
+        return getattr(self, "_aggregation", VariableAggregation.NONE)
+
+    @property
+    def handle(self) -> Variable:
+        """What TensorFlow's ops take to update the variable: itself."""
+        return self
+
+    @property
+    def create(self) -> None:
+        """None: a variable exists from the start, and there is no op to run."""
+
+    def initialized_value(self) -> _native.Tensor:
+        """The value: a variable is initialized from the start."""
+        return self.read_value()
 
     def is_initialized(self, name: str | None = None) -> _native.Tensor:
         """Whether it has a value: always true."""
@@ -202,4 +309,4 @@ def _typed(variable: Variable, value: TensorLike) -> Any:
     return _native.as_tensor(value, variable.dtype)
 
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "VariableAggregation", "VariableSynchronization", "variable_creator_scope"]

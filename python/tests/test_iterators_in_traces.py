@@ -214,7 +214,7 @@ def test_specs_are_known_without_elements():
     data = numbers(10).map(lambda x: tf.py_function(never, [x], spec))
     assert data.batch(4).element_spec == tf.TensorSpec([None, 2], tf.float32)
     assert data.batch(4, drop_remainder=True).element_spec == tf.TensorSpec([4, 2], tf.float32)
-    assert data.batch(5).shuffle(3).repeat().prefetch(1).element_spec == tf.TensorSpec([5, 2], tf.float32)
+    assert data.batch(5).shuffle(3).repeat().prefetch(1).element_spec == tf.TensorSpec([None, 2], tf.float32)
     index = tf.TensorSpec([], tf.int64)
     assert data.enumerate().element_spec == (index, spec)
     assert tf.data.Dataset.zip((data, numbers(3))).element_spec == (spec, index)

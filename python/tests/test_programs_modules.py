@@ -39,7 +39,9 @@ def test_variables_of_a_module_come_before_those_inside_it():
     net = Net()
     assert float(net(tf.ones([1, 4]))[0, 0]) == 4 * 2 * 3
     net(tf.ones([1, 4]))
-    assert [v.name for v in net.variables] == ["scale:0", "steps:0", "bias:0", "kernel:0", "bias:0", "kernel:0"]
+    assert [v.name for v in net.variables] == [
+        *("scale:0", "steps:0", "first/bias:0", "first/kernel:0", "dense/bias:0", "dense/kernel:0")
+    ]
     assert [tuple(v.shape) for v in net.trainable_variables] == [(), (2,), (4, 2), (1,), (2, 1)]
     assert int(net.steps) == 2 and net.non_trainable_variables == (net.steps,)
     assert [module.name for module in net.submodules] == ["first", "dense"]

@@ -100,6 +100,12 @@ def stub(module: str) -> str:
     boolean = "builtins.bool" if "bool" in rows else "bool"
     text = HEAD + "\n" + ("import builtins\n" if "bool" in rows else "") + imports(module, ops)
     for home, names in sorted(by_module.items()):
+        if names[0][0] == "":
+            # The module itself.
+            text += (
+                f"from {relative(module, home.rpartition('.')[0])} import {home.rpartition('.')[2]} as {names[0][1]}\n"
+            )
+            continue
         listed = ", ".join(f"{own} as {name}" for own, name in names)
         line = f"from {relative(module, home)} import {listed}"
         if len(line) > 120:

@@ -1,4 +1,4 @@
-//! The project's tasks: `cargo xtask test | check | bench | docs | features | sanitize`.
+//! The project's tasks: `cargo xtask test | check | bench | docs | features | sanitize | differential | fuzz | soak`.
 
 mod bench;
 mod browser;
@@ -46,6 +46,23 @@ enum Task {
     Features,
     /// Runs the tests of the crates that have `unsafe` under the address sanitizer
     Sanitize,
+    /// Compares the Python package with TensorFlow, which is installed into an environment of its own, and counts its names
+    Differential,
+    /// Calls the Python package with random arguments, random graphs and mutated files: nothing may crash, panic or leak
+    Fuzz {
+        /// How many inputs of each kind
+        #[arg(long, default_value_t = 2000)]
+        inputs: u32,
+        /// The first seed
+        #[arg(long, default_value_t = 0)]
+        seed: u32,
+    },
+    /// Repeats training, pipelines, checkpoints and tracing: memory must not grow
+    Soak {
+        /// How many rounds
+        #[arg(long, default_value_t = 200)]
+        rounds: u32,
+    },
 }
 
 /// A part of `check`.
@@ -66,6 +83,11 @@ fn main() -> ExitCode {
         Task::Docs => docs(),
         Task::Features => features(),
         Task::Sanitize => sanitize(),
+        Task::Differential => differential(),
+        Task::Fuzz { inputs, seed } => {
+            tool("fuzz.py", &["--inputs", &inputs.to_string(), "--seed", &seed.to_string()])
+        }
+        Task::Soak { rounds } => tool("soak.py", &["--rounds", &rounds.to_string()]),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -200,4 +222,26 @@ fn sanitize() -> Result {
             .run()?;
     }
     Ok(())
+}
+
+/// TensorFlow's answers, and the comparison with them. Not part of the tests: it downloads TensorFlow.
+fn differential() -> Result {
+    let tools = root().join("python/tools");
+    let answers = root().join("target/tensorflow/answers.pickle");
+    section("TensorFlow's answers");
+    let tensorflow = python::tensorflow()?;
+    let module = ["-m", "differential"];
+    shell::command(&tensorflow).args(module).arg("answers").arg(&answers).env("PYTHONPATH", &tools).run()?;
+    section("The answers of the Python package");
+    let python = python::environment()?;
+    python::install(&python)?;
+    shell::command(&python).args(module).arg("compare").arg(&answers).env("PYTHONPATH", &tools).run()
+}
+
+/// Runs a tool of the Python package, which is built and installed first.
+fn tool(name: &str, arguments: &[&str]) -> Result {
+    section(name);
+    let python = python::environment()?;
+    python::install(&python)?;
+    shell::command(&python).arg(root().join("python/tools").join(name)).args(arguments).run()
 }

@@ -19,17 +19,26 @@ const PACKAGES: &[&str] = &[
 
 /// The interpreter of an environment with these packages, which is made on first use.
 pub fn environment() -> Result<PathBuf> {
-    let home = root().join("target/venv");
+    environment_of("target/venv", PACKAGES)
+}
+
+/// The interpreter of an environment with TensorFlow, for its answers.
+pub fn tensorflow() -> Result<PathBuf> {
+    environment_of("target/tensorflow", &["tensorflow>=2.21,<2.22"])
+}
+
+fn environment_of(folder: &str, packages: &[&str]) -> Result<PathBuf> {
+    let home = root().join(folder);
     let python = if cfg!(windows) { home.join("Scripts/python.exe") } else { home.join("bin/python") };
     let stamp = home.join("installed");
-    let wanted = PACKAGES.join("\n");
+    let wanted = packages.join("\n");
     if python.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
-    println!("creating a Python environment in target/venv: {}", PACKAGES.join(", "));
+    println!("creating a Python environment in {folder}: {}", packages.join(", "));
     let system = if cfg!(windows) { "python" } else { "python3" };
     command(system).args(["-m", "venv", "--clear"]).arg(&home).run()?;
-    pip(&python).args(PACKAGES).run()?;
+    pip(&python).args(packages).run()?;
     fs::write(&stamp, wanted).map_err(|e| format!("{} cannot be written: {e}", stamp.display()))?;
     Ok(python)
 }

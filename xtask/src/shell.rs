@@ -52,7 +52,7 @@ impl Program {
     }
 
     /// Sets a variable of the program's environment.
-    pub fn env(mut self, name: &str, value: &str) -> Program {
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Program {
         self.0.env(name, value);
         self
     }

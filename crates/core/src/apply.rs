@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
+use crate::interrupt;
 use crate::mode;
 use crate::observe::{CallStart, ObservedCall};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp};
@@ -171,7 +172,7 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     };
     let Some(spec) = specs.pop() else { return Ok(Outputs::new()) };
     let out = ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape);
-    if let Err(error) = run(op, inputs, in_place, &spec.shape, &mut [out], at) {
+    if let Err(error) = run_large(op, inputs, in_place, &spec.shape, &mut [out], at) {
         // The donated buffer goes back to the input: a variable keeps its memory if an update fails.
         if let Some(input) = inputs.get_mut(in_place) {
             input.restore_buffer(buffer);
@@ -199,7 +200,7 @@ fn eager_many(
         .map(|(buffer, spec)| ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape))
         .collect();
     let shape = specs.first().map_or(Shape::default(), |spec| spec.shape.clone());
-    run(op, inputs, in_place, &shape, &mut outputs, at)?;
+    run_large(op, inputs, in_place, &shape, &mut outputs, at)?;
     drop(outputs);
     Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_exact_buffer(spec, buffer)).collect())
 }
@@ -215,6 +216,28 @@ fn reusable(op: &dyn Op, inputs: &mut [Tensor], spec: &Spec) -> (usize, Option<B
         }
     }
     (usize::MAX, None)
+}
+
+/// Work on at least this many bytes can be interrupted.
+const INTERRUPTIBLE_BYTES: usize = 64 << 10;
+
+/// [`run`]; a large op can be interrupted. One that overwrites an input cannot, because a variable must not be half updated, nor
+/// one that holds graphs, which polls between their steps, or one that calls out.
+#[inline]
+fn run_large(
+    op: &dyn Op,
+    inputs: &[Tensor],
+    in_place: usize,
+    shape: &Shape,
+    outputs: &mut [ViewMut<'_>],
+    at: Location,
+) -> Result<()> {
+    let is_large = |spec: &Spec| spec.bytes() >= INTERRUPTIBLE_BYTES;
+    let large = shape.len() >= INTERRUPTIBLE_BYTES || inputs.iter().any(|input| is_large(input.spec()));
+    if large && in_place == usize::MAX && op.subgraphs().is_none() && op.effects().allows_cse() {
+        return interrupt::interruptible(|| run(op, inputs, in_place, shape, outputs, at));
+    }
+    run(op, inputs, in_place, shape, outputs, at)
 }
 
 /// Runs an op on inputs that have values, those of an elementwise op broadcast to `shape`.

@@ -1,7 +1,7 @@
 //! Interrupts: a hook that long work calls from time to time, and that can end it with an error.
 
-use crate::Result;
-use std::cell::Cell;
+use crate::{Error, Result};
+use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ static CHECK: OnceLock<InterruptCheck> = OnceLock::new();
 thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
     static LAST_CHECK: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// The error with which a kernel was interrupted.
+    static RAISED: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
 /// Sets the hook that runs of programs and waits for data call from time to time, each on its own thread; an error from it ends
@@ -47,4 +49,24 @@ pub fn poll() -> Result<()> {
     }
     LAST_CHECK.set(Some(now));
     check()
+}
+
+/// Runs a kernel that may take long: the hook is called between its pieces, and an error from it ends the kernel.
+#[inline(never)]
+pub(crate) fn interruptible<R>(kernel: impl FnOnce() -> Result<R>) -> Result<R> {
+    fn is_interrupted() -> bool {
+        let raised = poll().err();
+        let is_raised = raised.is_some();
+        if is_raised {
+            RAISED.set(raised);
+        }
+        is_raised
+    }
+    if CHECK.get().is_none() {
+        return kernel();
+    }
+    match taut_kernels::pool::interruptible(is_interrupted, kernel) {
+        Some(outcome) => outcome,
+        None => Err(RAISED.take().unwrap_or_else(|| Error::value("interrupted"))),
+    }
 }

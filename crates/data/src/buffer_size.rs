@@ -5,7 +5,7 @@ use taut_memory::Bytes;
 
 /// The maximum size of a buffer. A plain number is a number of elements, [`Bytes`] a number of bytes.
 ///
-/// Bytes are those of the elements' tensors; a row of a larger tensor counts as its row. A buffer never exceeds its size. A
+/// Bytes are those of the elements' tensors and some 400 for each tensor's handle; a row of a larger tensor counts as its row. A buffer never exceeds its size. A
 /// single element that is larger passes through an empty buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSize {

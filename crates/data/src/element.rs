@@ -98,13 +98,17 @@ impl Nest for AnyTensor {
     }
 }
 
-/// The bytes of an element's tensors. A view counts its own elements, not its base.
+/// What a tensor in a buffer takes beside its elements, in bytes: its handle, its slot, and the rounding of a small block. Measured
+/// with a buffer of a million scalars; a buffer of scalars would otherwise take fifty times its size.
+pub(crate) const HANDLE_BYTES: usize = 400;
+
+/// The bytes of an element in a buffer: those of its tensors and of their handles. A view counts its own elements, not its base.
 pub(crate) fn bytes<T: DatasetElement>(item: &T) -> usize {
     let mut sum = 0;
     item.leaves(&mut |leaf| {
         if let Leaf::Tensor(tensor) = leaf {
             // Elements repeated by a stride of zero count once.
-            sum += tensor.span().map_or(0, |span| span.len().min(tensor.spec().bytes()));
+            sum += HANDLE_BYTES + tensor.span().map_or(0, |span| span.len().min(tensor.spec().bytes()));
         }
     });
     sum

@@ -1,5 +1,6 @@
 //! The stages of pipelines: one file per stage, with the methods of [`Dataset`](crate::Dataset) that add it.
 
+mod assert_cardinality;
 mod background;
 mod batch;
 mod cache;

@@ -52,7 +52,7 @@ fn prefetch_stops_at_its_buffer_size() {
         count.fetch_add(1, SeqCst);
         ones([100], DType::U8)
     });
-    let mut iter = counted.prefetch(Bytes(1000)).unwrap().iter().unwrap();
+    let mut iter = counted.prefetch(Bytes(5000)).unwrap().iter().unwrap();
     iter.next().unwrap().unwrap();
     wait_until(|| made.load(SeqCst) == 11);
     // Ten are buffered and one was delivered; a twelfth would be computed within this time.
@@ -60,13 +60,13 @@ fn prefetch_stops_at_its_buffer_size() {
     assert_eq!(made.load(SeqCst), 11);
     assert_eq!(iter.by_ref().count(), 99);
     let report = iter.report();
-    assert_eq!(report.stage("prefetch").unwrap().high_water(), 1000);
+    assert_eq!(report.stage("prefetch").unwrap().high_water(), 5000);
     assert!(report.stage("prefetch").unwrap().blocked > std::time::Duration::ZERO);
 
     // A buffer smaller than one element holds one.
     let mut tight = counted.prefetch(Bytes(1)).unwrap().iter().unwrap();
     assert_eq!(tight.by_ref().count(), 100);
-    assert_eq!(tight.report().stage("prefetch").unwrap().high_water(), 100);
+    assert_eq!(tight.report().stage("prefetch").unwrap().high_water(), 500);
 }
 
 #[test]

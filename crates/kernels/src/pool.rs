@@ -15,6 +15,7 @@
 
 use crate::denormals;
 use std::any::Any;
+use std::cell::Cell;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -71,6 +72,39 @@ pub fn for_each_mut<T: Send>(out: &mut [T], chunk: usize, work: impl Fn(usize, &
         let part = unsafe { std::slice::from_raw_parts_mut(start.get().add(range.start), range.len()) };
         work(range.start, part);
     });
+}
+
+/// Asks whether the work under way shall end.
+pub type InterruptPoll = fn() -> bool;
+
+/// The payload with which interrupted work unwinds.
+struct Interrupted;
+
+thread_local! {
+    /// The check of [`interruptible`] work on this thread.
+    static INTERRUPT: Cell<Option<InterruptPoll>> = const { Cell::new(None) };
+}
+
+/// Runs `work`, and calls `is_interrupted` on this thread between the chunks of its jobs and at [`check_interrupt`]. Once that
+/// returns true, chunks that have not started are skipped, the work unwinds to here, and the result is `None`: what it has
+/// written is unspecified.
+pub fn interruptible<R>(is_interrupted: InterruptPoll, work: impl FnOnce() -> R) -> Option<R> {
+    let before = INTERRUPT.replace(Some(is_interrupted));
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    INTERRUPT.set(before);
+    match outcome {
+        Ok(result) => Some(result),
+        Err(payload) if payload.is::<Interrupted>() => None,
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+/// For long sequential work: unwinds if it is [`interruptible`] and interrupted.
+#[inline]
+pub fn check_interrupt() {
+    if INTERRUPT.get().is_some_and(|is_interrupted| is_interrupted()) {
+        resume_unwind(Box::new(Interrupted));
+    }
 }
 
 /// How many threads work on a large kernel, the caller included.
@@ -151,7 +185,10 @@ fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
     let threads = threads();
     let workers = if threads > 1 { WORKERS.try_lock().ok() } else { None };
     let Some(mut workers) = workers else {
-        (0..count).for_each(work);
+        for i in 0..count {
+            check_interrupt();
+            work(i);
+        }
         return;
     };
     workers.ensure(threads - 1);
@@ -170,7 +207,11 @@ fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
     workers.wake((threads - 1).min(count - 1));
 
     let mut mine = 0;
+    let is_interrupted = INTERRUPT.get();
     while let Some(unclaimed) = claim() {
+        if is_interrupted.is_some_and(|is_interrupted| is_interrupted()) {
+            job.stop(Box::new(Interrupted));
+        }
         job.run_chunk(unclaimed);
         finish();
         mine += 1;
@@ -210,15 +251,21 @@ impl Job<'_> {
         if !self.panicked.load(Ordering::Relaxed) {
             let work = AssertUnwindSafe(|| (self.work)(self.count - unclaimed));
             if let Err(payload) = catch_unwind(work) {
-                self.panicked.store(true, Ordering::Relaxed);
-                let mut first = self.payload.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.is_none() {
-                    *first = Some(payload);
-                } else {
-                    // Dropping a payload may panic, too, and nothing would catch that.
-                    std::mem::forget(payload);
-                }
+                self.stop(payload);
             }
+        }
+    }
+
+    /// Skips the chunks that have not started; the caller unwinds with the first payload.
+    #[cold]
+    fn stop(&self, payload: Box<dyn Any + Send>) {
+        self.panicked.store(true, Ordering::Relaxed);
+        let mut first = self.payload.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.is_none() {
+            *first = Some(payload);
+        } else {
+            // Dropping a payload may panic, too, and nothing would catch that.
+            std::mem::forget(payload);
         }
     }
 }

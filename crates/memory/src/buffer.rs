@@ -11,7 +11,7 @@ use crate::error::{OutOfMemory, OutOfMemoryCause};
 use crate::observer::ObservedBuffer;
 use crate::record::RecordRow;
 use crate::thread::{self, Thread};
-use crate::{ledger, limit, record};
+use crate::{ledger, limit, record, reserve};
 
 /// An owned block of bytes, aligned to 64. Dropping it, on any thread, returns it to its allocator.
 pub struct Buffer {
@@ -252,6 +252,9 @@ fn allocate_counted(
     }
     if counted && !limit::allows(bytes) {
         return Err(AllocationFailure::Limit);
+    }
+    if reserve::is_exhausted() {
+        return Err(AllocationFailure::Allocator);
     }
     let start = match allocator {
         None => allocator::allocate_from_pool(thread, bytes, zeroed),

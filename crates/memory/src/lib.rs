@@ -36,6 +36,11 @@
 //! blocks that the pool keeps for reuse are reported separately, in whole blocks, as [`idle_bytes`]. An empty buffer
 //! allocates nothing and is not counted. Buffers inside an [`Arena`] are not counted either, because the arena's own block
 //! is. Mapped files ([`Buffer::map`]) are not allocated, and not counted.
+//!
+//! Memory that does not grow with the data is not counted: tensor handles (shape, strides, reference counts), graphs and plans, the
+//! packing buffers of matrix products (up to a few MiB per thread, kept for the next product), thread stacks, and code. Small
+//! tensors are the case to know: a held scalar takes some 400 bytes, of which the ledger counts those of the
+//! scalar. Buffers of datasets, which hold many elements, count their handles.
 #![allow(unsafe_code)]
 
 mod allocator;
@@ -50,6 +55,7 @@ mod mapped;
 mod observer;
 mod record;
 mod report;
+mod reserve;
 pub mod testing;
 mod thread;
 
@@ -64,6 +70,7 @@ pub use location::Location;
 pub use observer::{BufferObserver, ObservedBuffer, set_buffer_observer};
 pub use record::{is_recording, record};
 pub use report::{Bytes, CategoryUse, MemoryReport, Owner, report};
+pub use reserve::ReserveAllocator;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

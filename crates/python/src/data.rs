@@ -182,40 +182,6 @@ fn buffer_size(elements: Option<usize>, bytes: Option<usize>) -> BufferSize {
     bytes.map_or_else(|| BufferSize::from(elements.unwrap_or(1)), |bytes| BufferSize::from(Bytes(bytes)))
 }
 
-/// A dataset of given elements.
-fn from_list(elements: Vec<Tree>) -> data::Dataset<Tree> {
-    let elements = Arc::new(elements);
-    data::Dataset::from_generator(move || {
-        let elements = elements.clone();
-        (0..elements.len()).map(move |i| Ok(elements[i].clone()))
-    })
-}
-
-/// The element of `window`: a dataset, or a tuple of datasets for elements that are tuples.
-fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
-    let dataset = |elements: Vec<Tree>| -> taut::Result<Tree> {
-        into_python(|py| {
-            let made = source(py, from_list(elements))?;
-            let class = PyModule::import(py, "taut.data")?.getattr("Dataset")?;
-            Ok(Tree::Value(StaticValue::Object(class.call_method1("_of", (made,))?.unbind())))
-        })
-    };
-    match elements.first() {
-        Some(Tree::Tuple(parts)) => {
-            let count = parts.len();
-            let column = |i: usize| -> Vec<Tree> {
-                let part = |element: &Tree| match element {
-                    Tree::Tuple(parts) => parts[i].clone(),
-                    other => other.clone(),
-                };
-                elements.iter().map(part).collect()
-            };
-            Ok(Tree::Tuple((0..count).map(|i| dataset(column(i))).collect::<taut::Result<_>>()?))
-        }
-        _ => dataset(elements),
-    }
-}
-
 /// Iterates over a Python iterator, which is created anew for each iteration.
 struct GeneratorElements {
     make: PyFunctionRef,
@@ -487,7 +453,7 @@ impl Dataset {
             how = how.drop_remainder();
         }
         let windows = slf.get().inner.window(how).map_err(|error| exception(slf.py(), error))?;
-        stage(slf, windows.map(window_of))
+        stage(slf, windows.map(crate::window::window_of))
     }
 
     fn concatenate<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Dataset>) -> PyResult<Bound<'py, PyAny>> {
@@ -499,6 +465,15 @@ impl Dataset {
     #[getter]
     fn parents(&self, py: Python<'_>) -> Vec<Py<Dataset>> {
         self.parents.iter().map(|parent| parent.clone_ref(py)).collect()
+    }
+
+    /// States the number of elements; -1 if it is infinite, -2 if it is unknown.
+    fn assert_cardinality<'py>(slf: &Bound<'py, Self>, count: i64) -> PyResult<Bound<'py, PyAny>> {
+        let cardinality = match count {
+            -1 => Cardinality::Infinite,
+            _ => u64::try_from(count).map_or(Cardinality::Unknown, Cardinality::Known),
+        };
+        stage(slf, slf.get().inner.assert_cardinality(cardinality))
     }
 
     /// The number of elements; -1 if it is infinite, -2 if it is unknown.

@@ -34,8 +34,14 @@ mod strings;
 mod tape;
 mod thread_bound;
 mod variable;
+mod window;
 
 use pyo3::prelude::*;
+use taut::memory::ReserveAllocator;
+
+/// Handles and lists are made by Rust's collections: a system that refuses memory becomes a `MemoryError` of the next tensor.
+#[global_allocator]
+static GLOBAL: ReserveAllocator = ReserveAllocator;
 
 /// The engine, as an extension module.
 #[pymodule]
@@ -105,6 +111,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::ReserveAllocator::fill();
         super::call::install_hooks();
         super::error::install_warnings();
         // Threads that call Python must end before the interpreter does.

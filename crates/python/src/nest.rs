@@ -93,7 +93,7 @@ impl StaticValue {
         })
     }
 
-    fn copy(&self) -> StaticValue {
+    pub fn copy(&self) -> StaticValue {
         match self {
             StaticValue::None => StaticValue::None,
             StaticValue::Bool(value) => StaticValue::Bool(*value),

@@ -167,3 +167,19 @@ def nce_loss(
     drawn = _candidates(labels, sampled_values, num_sampled, num_classes, num_true, None)
     logits, wanted = _sampled_logits(weights, biases, labels, inputs, drawn, num_true, remove_accidental_hits)
     return reduce_sum(raw.sigmoid_cross_entropy_with_logits(wanted, logits), -1)
+
+
+def all_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """All classes below `num_sampled`, each expected once."""
+    if num_sampled < 1:
+        refuse("all_candidate_sampler", f"num_sampled must be >= 1, got {num_sampled}")
+    classes = raw.range(0, num_sampled, 1, dtypes.int64)
+    true_ones = raw.ones_like(cast_to(as_tensor(true_classes), dtypes.float32))
+    return Candidates(classes, true_ones, raw.ones_like(cast_to(classes, dtypes.float32)))

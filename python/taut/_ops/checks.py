@@ -282,3 +282,32 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 def disable_check_numerics() -> None:
     """Turns off `enable_check_numerics`."""
     _native.disable_check_numerics()
+
+
+_filtering = [True]
+_placement = [False]
+
+
+def enable_traceback_filtering() -> None:
+    """Turns filtering of tracebacks on. Errors name the caller's line, and frames of the package remain in tracebacks."""
+    _filtering[0] = True
+
+
+def disable_traceback_filtering() -> None:
+    """Turns filtering of tracebacks off."""
+    _filtering[0] = False
+
+
+def is_traceback_filtering_enabled() -> bool:
+    """What was set last; true at first."""
+    return _filtering[0]
+
+
+def get_log_device_placement() -> bool:
+    """Whether devices of ops are logged: what was set last."""
+    return _placement[0]
+
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Sets what `get_log_device_placement` returns. There is one device, and nothing to log."""
+    _placement[0] = bool(enabled)

@@ -160,6 +160,8 @@ def _convolve_transposed(
     x, filters = as_tensor(x), as_tensor(filters)
     how = window_options(name, strides, padding, data_format, dilations, rank)
     shape = as_ints(output_shape)
+    if x.ndim != rank + 2 or filters.ndim != rank + 2:
+        refuse(name, f"expected input and filters of rank {rank + 2}, got shapes {x.shape} and {filters.shape}")
     if len(shape) == rank:
         channels = [filters.shape[-2]]
         shape = (
@@ -273,3 +275,69 @@ def separable_conv2d(
     """Computes a depthwise convolution followed by a pointwise (1x1) convolution."""
     apart = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
     return _convolve("separable_conv2d", apart, pointwise_filter, 1, "VALID", data_format, 1, 2)
+
+
+def atrous_conv2d_transpose(
+    value: TensorLike,
+    filters: TensorLike,
+    output_shape: ShapeLike,
+    rate: Any,
+    padding: Any,
+    name: str | None = None,
+) -> Tensor:
+    """Transposed convolution with dilated filters: the gradient of `atrous_conv2d` with respect to its input."""
+    return _convolve_transposed("atrous_conv2d_transpose", value, filters, output_shape, 1, padding, None, rate, 2)
+
+
+def depthwise_conv2d_backprop_input(
+    input_sizes: ShapeLike,
+    filter: TensorLike,
+    out_backprop: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `depthwise_conv2d` with respect to its input."""
+    filter, rates = as_tensor(filter), _rates("depthwise_conv2d_backprop_input", dilations, data_format)
+    x = raw.zeros(as_ints(input_sizes), filter.dtype)
+    return _backprop(
+        lambda t: depthwise_conv2d(t, filter, strides, padding, data_format, rates), x, as_tensor(out_backprop)
+    )
+
+
+def depthwise_conv2d_backprop_filter(
+    input: TensorLike,
+    filter_sizes: ShapeLike,
+    out_backprop: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `depthwise_conv2d` with respect to its filter."""
+    input, rates = as_tensor(input), _rates("depthwise_conv2d_backprop_filter", dilations, data_format)
+    filter = raw.zeros(as_ints(filter_sizes), input.dtype)
+    return _backprop(
+        lambda t: depthwise_conv2d(input, t, strides, padding, data_format, rates), filter, as_tensor(out_backprop)
+    )
+
+
+def _rates(name: str, dilations: Any, data_format: str) -> list[int]:
+    """The dilations of the spatial axes, given one for each axis."""
+    rates = as_ints(dilations)
+    if len(rates) != 4:
+        refuse(name, f"dilations must be four integers, got {rates}", ValueError)
+    return rates[1:3] if data_format == "NHWC" else rates[2:]
+
+
+def _backprop(f: Any, x: Tensor, upstream: Tensor) -> Tensor:
+    """The gradient of a function that is linear in `x`."""
+    from ..tape import GradientTape
+
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    return tape.gradient(y, x, output_gradients=upstream)

@@ -54,8 +54,10 @@ def ctc_loss(
     count = path.shape[1]
     places = raw.range(0, count, 1, dtypes.int64)
     before = raw.pad(path, [[0, 0], [2, 0]])[:, :count]
-    # The blank between two labels may be skipped unless they are equal.
-    skips = raw.logical_and(raw.logical_and(raw.not_equal(path, blank), raw.not_equal(path, before)), places > 1)
+    # The blank between two labels may be skipped unless they are equal. Labels are at odd places; one that equals the blank
+    # class is a label like any other, as in TensorFlow.
+    is_label = raw.logical_and(raw.equal(raw.mod(places, 2), 1), places > 1)
+    skips = raw.logical_and(is_label, raw.not_equal(path, before))
 
     def moved(state: Tensor, by: int) -> Tensor:
         return raw.pad(state, [[0, 0], [by, 0]], "CONSTANT", never)[:, :count]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,3 +141,17 @@ class experimental:  # noqa: N801
     stateless_fold_in = staticmethod(fold_in)
     stateless_shuffle = staticmethod(stateless_shuffle)
     stateless_split = staticmethod(split)
+
+
+class Algorithm(enum.Enum):
+    """Algorithms of random numbers. All numbers here are Philox's."""
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+
+def create_rng_state(seed: int, alg: Any) -> Tensor:
+    """The state of a generator for a seed, of TensorFlow's size: three integers."""
+    check_algorithm("create_rng_state", alg)
+    return as_tensor(np.array([int(seed) % 2**64, 0, 0], np.uint64).view(np.int64))

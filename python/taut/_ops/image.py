@@ -251,6 +251,8 @@ def resize(
         refuse("resize", f"method must be one of {', '.join(known)}, got {method!r}", ValueError)
     height, width = size
     rows, columns = images.shape[-3:-1]
+    if not rows or not columns:
+        refuse("resize", f"images must have at least one pixel, got shape {images.shape}")
     if preserve_aspect_ratio:
         scale = min(height / rows, width / columns)
         height, width = (_numbers.floor(old * scale + 0.5) for old in (rows, columns))

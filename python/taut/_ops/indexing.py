@@ -143,6 +143,8 @@ def reverse_sequence(
     if seq_axis is None:
         refuse("reverse_sequence", "seq_axis must be given, got None", ValueError)
     batch_axis = 0 if batch_axis is None else batch_axis
+    if x.ndim < 2:
+        refuse("reverse_sequence", f"expected rank >= 2, got shape {x.shape}")
     if seq_axis % x.ndim == batch_axis % x.ndim:
         refuse("reverse_sequence", f"seq_axis and batch_axis must differ, got {seq_axis} for both")
     rows = raw.moveaxis(x, [batch_axis, seq_axis], [0, 1])

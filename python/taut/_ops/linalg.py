@@ -207,6 +207,8 @@ def _precision(dtype: Any) -> float:
 def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """Computes the Moore-Penrose pseudo-inverse. Singular values up to `rcond` times the largest are taken as zero."""
     a = check_matrix("pinv", a)
+    if not a.dtype.is_floating:
+        refuse("pinv", f"expected a matrix of floats, got {a.dtype.name}", TypeError)
     if rcond is None:
         rcond = 10.0 * max(a.shape[-2:]) * _precision(a.dtype)
     elif isinstance(rcond, _native.Array) and rcond.ndim:

@@ -29,6 +29,8 @@ def sufficient_statistics(
     axes = as_ints(axes)
     count = 1.0
     for axis in axes:
+        if not -x.ndim <= axis < x.ndim:
+            refuse("sufficient_statistics", f"axes must be in [{-x.ndim}, {x.ndim}), got {axis}")
         count *= x.shape[axis]
     shift = None if shift is None else as_tensor(shift)
     moved = x if shift is None else x - shift
@@ -99,3 +101,18 @@ def local_response_normalization(
     for i in range(1, 2 * radius + 1):
         total = total + squares[..., i : i + channels]
     return x / raw.pow(bias + alpha * total, beta)
+
+
+def batch_norm_with_global_normalization(
+    input: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    beta: TensorLike,
+    gamma: TensorLike,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+    name: str | None = None,
+) -> Tensor:
+    """`batch_normalization` with an offset and, if `scale_after_normalization`, a scale."""
+    scale: Any = gamma if scale_after_normalization else None
+    return batch_normalization(input, mean, variance, beta, scale, variance_epsilon)

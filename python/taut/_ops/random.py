@@ -96,6 +96,10 @@ def _draw_gamma(key: Tensor, shape: list[int], alpha: Any, beta: Any, dtype: Any
     beta = 1.0 if beta is None else beta
     if is_number(alpha) and is_number(beta):
         return raw.stateless_gamma(key, shape, alpha, beta, dtype)
+    if any(isinstance(one, _native.Array) and one.is_symbolic for one in (alpha, beta)):
+        wide = [cast_to(as_tensor(one), dtypes.float64) for one in (alpha, beta)]
+        own = np.broadcast_shapes(*(tuple(one.shape) for one in wide))
+        return raw.cast(_gamma_by_rejection(key, [*shape, *own], wide[0]) / wide[1], dtype)
     alphas, betas = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(beta, float))
     drawn = [
         raw.stateless_gamma(raw.fold_in(key, i), shape, float(a), float(b), dtype)
@@ -106,6 +110,39 @@ def _draw_gamma(key: Tensor, shape: list[int], alpha: Any, beta: Any, dtype: Any
         if drawn
         else raw.reshape(as_tensor([], dtype), [*shape, *alphas.shape])
     )
+
+
+def _gamma_by_rejection(key: Tensor, shape: list[int], alpha: Tensor) -> Tensor:
+    """Gamma samples for parameters that are known only when a traced function runs: Marsaglia and Tsang's method.
+
+    All elements draw until each has accepted a draw; those that have keep it.
+    """
+    from ..control import while_loop
+
+    alpha = raw.broadcast_to(alpha, shape)
+    small = alpha < 1.0
+    d = raw.where(small, alpha + 1.0, alpha) - 1 / 3
+    c = 1 / raw.sqrt(9 * d)
+
+    def unfinished(number: Tensor, done: Tensor, found: Tensor) -> Tensor:
+        return raw.logical_not(raw.all(done))
+
+    def step(number: Tensor, done: Tensor, found: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        own = fold_in(key, number)
+        x = raw.stateless_normal(own, shape, 0.0, 1.0, dtypes.float64)
+        u = raw.stateless_uniform(fold_in(own, 1), shape, 0.0, 1.0, dtypes.float64)
+        v = raw.pow(raw.maximum(1 + c * x, raw.full([], 0.0, dtypes.float64)), 3.0)
+        positive = v > 0.0
+        safe = raw.where(positive, v, raw.full([], 1.0, dtypes.float64))
+        accepted = raw.log(1 - u) < 0.5 * x * x + d - d * safe + d * raw.log(safe)
+        fresh = raw.logical_and(raw.logical_not(done), raw.logical_and(positive, accepted))
+        return number + 1, raw.logical_or(done, fresh), raw.where(fresh, d * safe, found)
+
+    start = (raw.full([], 0, dtypes.int64), raw.full(shape, False, dtypes.bool), raw.zeros_like(alpha))
+    found = while_loop(unfinished, step, start)[2]
+    boost = raw.stateless_uniform(fold_in(key, -1), shape, 0.0, 1.0, dtypes.float64)
+    power = 1 / raw.where(small, alpha, raw.full([], 1.0, dtypes.float64))
+    return raw.where(small, found * raw.pow(1 - boost, power), found)
 
 
 def _draw_poisson(name: str, key: Tensor, shape: list[int], lam: TensorLike, dtype: DTypeLike) -> Tensor:
@@ -323,3 +360,68 @@ def split(seed: Any, num: int = 2, alg: str = "auto_select") -> Tensor:
     seed = as_tensor(seed)
     key = seed_key("split", seed)
     return cast_to(raw.stack([raw.fold_in(key, i) for i in range(int(num))], 0), seed.dtype)
+
+
+def stateless_binomial(
+    shape: ShapeLike,
+    seed: Any,
+    counts: TensorLike,
+    probs: TensorLike,
+    output_dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from binomial distributions that depend on `seed` alone: the number of successes of `counts` trials."""
+    key, sizes = seed_key("stateless_binomial", seed), as_ints(shape)
+    trials, chances = cast_to(as_tensor(counts), dtypes.float64), cast_to(as_tensor(probs), dtypes.float64)
+    return raw.cast(draw_binomial(key, sizes, trials, chances), output_dtype)
+
+
+def draw_binomial(key: Tensor, shape: list[int], trials: Tensor, chances: Tensor) -> Tensor:
+    """Binomial samples as float64, by waiting times: geometric gaps between successes, as many as there are successes.
+
+    The rarer of success and failure is counted. A loop ends when all gaps together exceed the trials.
+    """
+    from ..control import while_loop
+
+    trials, chances = raw.broadcast_to(trials, shape), raw.broadcast_to(chances, shape)
+    rare = raw.minimum(chances, 1 - chances)
+    scale = raw.log1p(-raw.clip_by_value(rare, 1e-300, 0.5))
+
+    def running(number: Tensor, passed: Tensor, found: Tensor) -> Tensor:
+        return raw.any(passed <= trials)
+
+    def step(number: Tensor, passed: Tensor, found: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        draw = raw.stateless_uniform(fold_in(key, number), shape, 0.0, 1.0, dtypes.float64)
+        passed = passed + raw.floor(raw.log1p(-draw) / scale) + 1
+        return number + 1, passed, found + raw.cast(passed <= trials, dtypes.float64)
+
+    zero = raw.zeros_like(trials)
+    start = raw.where(rare > 0, zero, trials + 1)
+    _, _, found = while_loop(running, step, (raw.full([], 0, dtypes.int64), start, zero))
+    return raw.where(chances > 0.5, trials - found, found)
+
+
+def stateless_parameterized_truncated_normal(
+    shape: ShapeLike,
+    seed: Any,
+    means: TensorLike = 0.0,
+    stddevs: TensorLike = 1.0,
+    minvals: TensorLike = -2.0,
+    maxvals: TensorLike = 2.0,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from normal distributions, truncated to [minvals, maxvals], that depend on `seed` alone."""
+    from .special import ndtri
+
+    key, sizes = seed_key("stateless_parameterized_truncated_normal", seed), as_ints(shape)
+    given = [as_tensor(one) for one in (means, stddevs, minvals, maxvals)]
+    dtype = next((one.dtype for one in given if one.dtype.is_floating), dtypes.float32)
+    mean, spread, low, high = (cast_to(one, dtypes.float64) for one in given)
+
+    def below(value: Tensor) -> Tensor:
+        return 0.5 * raw.erfc(-(value - mean) / (spread * 2**0.5))
+
+    # The quantiles of uniform samples between those of the ends.
+    draw = raw.stateless_uniform(key, sizes, 0.0, 1.0, dtypes.float64)
+    made = mean + spread * ndtri(below(low) + draw * (below(high) - below(low)))
+    return raw.cast(raw.broadcast_to(raw.minimum(raw.maximum(made, low), high), sizes), dtype)

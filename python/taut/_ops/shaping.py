@@ -186,3 +186,18 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
     inner = (builtins.slice(low, x.shape[i + 1] - high) for i, (low, high) in enumerate(margins))
     key = (builtins.slice(None), *inner)
     return x[key]
+
+
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The paddings that make sizes multiples of blocks, and the crops that undo them."""
+    sizes, blocks = as_ints(input_shape), as_ints(block_shape)
+    base = [[0, 0] for _ in blocks] if base_paddings is None else [as_ints(pair) for pair in base_paddings]
+    _check_blocks("required_space_to_batch_paddings", blocks)
+    if not len(sizes) == len(blocks) == len(base):
+        refuse("required_space_to_batch_paddings", f"expected as many sizes as blocks, got {sizes} and {blocks}")
+    extra = [-(size + low + high) % block for size, block, (low, high) in zip(sizes, blocks, base)]
+    pads = [[low, high + more] for (low, high), more in zip(base, extra)]
+    crops = [[0, more] for more in extra]
+    return as_tensor(np.asarray(pads, np.int32).reshape(-1, 2)), as_tensor(np.asarray(crops, np.int32).reshape(-1, 2))

@@ -83,3 +83,34 @@ def _unique(name: str, x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tenso
         cast_to(raw.gather(place, which), dtype),
         cast_to(raw.gather(counts, order), dtype),
     )
+
+
+def approx_max_k(
+    operand: TensorLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest elements along an axis, and their indices. They are exact, which every `recall_target` allows."""
+    moved = raw.moveaxis(as_tensor(operand), reduction_dimension, -1)
+    values, indices = raw.top_k(moved, k, True)
+    return raw.moveaxis(values, -1, reduction_dimension), cast_to(
+        raw.moveaxis(indices, -1, reduction_dimension), dtypes.int32
+    )
+
+
+def approx_min_k(
+    operand: TensorLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The `k` smallest elements along an axis, and their indices. They are exact, which every `recall_target` allows."""
+    values, indices = approx_max_k(-as_tensor(operand), k, reduction_dimension)
+    return -values, indices

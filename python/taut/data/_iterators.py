@@ -69,7 +69,29 @@ class Optional(NamedTuple):
         return Optional(_native.as_tensor(False), zeros)
 
 
-class DatasetIterator:
+class Iterator:
+    """Base class of iterators over datasets."""
+
+
+class NumpyIterator(Iterator):
+    """An iterator over the elements of a dataset as arrays. Made by `Dataset.as_numpy_iterator`."""
+
+    def __init__(self, elements: Any) -> None:
+        self._running = iter(elements)
+
+    def __iter__(self) -> NumpyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return as_arrays(next(self._running))
+
+
+def as_arrays(element: Any) -> Any:
+    """The element with arrays in place of tensors."""
+    return nest.map_structure(lambda leaf: leaf.numpy() if isinstance(leaf, _native.Array) else leaf, element)
+
+
+class DatasetIterator(Iterator):
     """An iterator over a dataset. Its position can be saved and resumed.
 
     In a traced function, `next` and `get_next` deliver the next element whenever the function runs.
@@ -169,7 +191,7 @@ class DatasetIterator:
         return TracedIterator(lambda _inputs: self, [], self._next_spec())
 
 
-class TracedIterator:
+class TracedIterator(Iterator):
     """An iterator in a traced function: its elements are fetched whenever the function runs.
 
     `find` returns the iterator of a run for the values of `inputs`.

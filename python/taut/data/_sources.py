@@ -14,7 +14,8 @@ import numpy as np
 from .. import _native, _raw_ops as raw, dtypes
 from ..errors import InvalidArgumentError, NotFoundError
 from ..spec import TensorSpec
-from . import AUTOTUNE, Dataset, _specs
+from . import _specs
+from ._dataset import AUTOTUNE, Dataset
 
 
 def paths_of(filenames: Any) -> list[str]:

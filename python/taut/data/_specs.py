@@ -10,6 +10,7 @@ from .. import _native, nest
 from ..function import trace_specs
 from ..shape import TensorShape
 from ..spec import TensorSpec
+from ..type_spec import DatasetSpec, NoneTensorSpec, TypeSpec
 
 
 class Elements(NamedTuple):
@@ -34,14 +35,22 @@ def exactly(structure: Any) -> Elements:
 
 
 def specs_of(structure: Any) -> Any:
-    """The specs of the tensors in a structure."""
-    return nest.map_structure(
-        lambda leaf: TensorSpec.from_tensor(leaf) if isinstance(leaf, _native.Array) else leaf, structure
-    )
+    """The specs of the tensors and datasets in a structure."""
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, _native.Array):
+            return TensorSpec.from_tensor(leaf)
+        if leaf is None:
+            return NoneTensorSpec()
+        return DatasetSpec(leaf.element_spec) if hasattr(leaf, "element_spec") else leaf
+
+    return nest.map_structure(one, structure)
 
 
 def _resized(structure: Any, change: Callable[[TensorShape], Any]) -> Any:
-    return nest.map_structure(lambda spec: TensorSpec(change(spec.shape), spec.dtype), structure)
+    return nest.map_structure(
+        lambda spec: TensorSpec(change(spec.shape), spec.dtype) if isinstance(spec, TensorSpec) else spec, structure
+    )
 
 
 def rows(structure: Any) -> Any:
@@ -125,3 +134,129 @@ def numbered(source: MaybeElements) -> MaybeElements:
     """The elements, each beside its index."""
     index = TensorSpec([], "int64")
     return None if source is None else Elements((index, source.each), (index, source.last))
+
+
+# The public specs: as TensorFlow's, with None for sizes that its stages do not promise. None stands for "not known".
+
+
+def merged(source: MaybeElements) -> Any:
+    """Specs that fit all elements."""
+    if source is None:
+        return None
+    return nest.map_structure(lambda each, last: each.most_specific_compatible_type(last), *source)
+
+
+def public_signature(signature: Any) -> Any:
+    """The specs of a generator's elements; None if a shape is missing."""
+    if signature is None or not all(isinstance(spec, TensorSpec) for spec in nest.flatten(signature)):
+        return None
+    return _as_tuples(signature)
+
+
+def _changed(structure: Any, change: Callable[[TensorSpec], Any]) -> Any:
+    """The structure with its tensor specs changed; None if it has others, or one that cannot be changed."""
+    if structure is None:
+        return None
+    found = []
+    for spec in nest.flatten(structure):
+        if isinstance(spec, NoneTensorSpec):
+            found.append(spec)
+            continue
+        made = change(spec) if isinstance(spec, TensorSpec) and spec.shape.rank is not None else None
+        if made is None:
+            return None
+        found.append(made)
+    return nest.pack_sequence_as(structure, found)
+
+
+def batched_spec(structure: Any, size: int | None) -> Any:
+    """Batches of this size; None if the last one may be smaller."""
+    return _changed(structure, lambda spec: TensorSpec([size, *spec.shape], spec.dtype))
+
+
+def unbatched_spec(structure: Any) -> Any:
+    """The rows of the elements."""
+    return _changed(structure, lambda spec: TensorSpec(spec.shape[1:], spec.dtype) if len(spec.shape) else None)
+
+
+def padded_spec(structure: Any, shapes: list, size: int | None) -> Any:
+    """Batches of elements that are padded to these shapes; without any, to the sizes that are known."""
+    rest = iter(shapes)
+
+    def one(spec: TensorSpec) -> TensorSpec:
+        padded = next(rest, None)
+        return TensorSpec([size, *(spec.shape if padded is None else padded)], spec.dtype)
+
+    return _changed(structure, one)
+
+
+def zipped_specs(structures: list) -> Any:
+    """Elements of several datasets side by side."""
+    return None if any(one is None for one in structures) else tuple(structures)
+
+
+def common_spec(structures: list) -> Any:
+    """Specs that fit the elements of several datasets."""
+    found = structures[0]
+    for other in structures[1:]:
+        if found is None or other is None:
+            return None
+        try:
+            found = nest.map_structure(lambda one, two: one.most_specific_compatible_type(two), found, other)
+        except (TypeError, ValueError):
+            return None
+    return found
+
+
+def window_spec(structure: Any) -> Any:
+    """Windows of elements: datasets."""
+    return None if structure is None else nest.map_structure(DatasetSpec, structure)
+
+
+# Sizes that stand for an unknown one. Functions are traced with both: what differs in their results is unknown, too. They
+# have many divisors, for functions that reshape.
+_TRIAL_SIZES = (60, 120)
+
+
+def _traced_with(function: Callable, structures: tuple) -> Any:
+    """The specs of a function's results for arguments with these specs; None if it cannot be traced."""
+    flat = nest.flatten(structures)
+    if not all(isinstance(spec, NoneTensorSpec) or _has_rank(spec) for spec in flat):
+        return None
+    defined = all(isinstance(spec, NoneTensorSpec) or spec.shape.is_fully_defined() for spec in flat)
+    results = []
+    with contextlib.suppress(Exception), _native.InitScope():
+        for size in _TRIAL_SIZES[: 1 if defined else 2]:
+            arguments = nest.pack_sequence_as(structures, [_sized(spec, size) for spec in flat])
+            results.append(specs_of(trace_specs(function, *arguments)))
+    if len(results) != (1 if defined else 2):
+        return None
+    if not all(isinstance(spec, TypeSpec) for spec in nest.flatten(results[0])):
+        return None
+    return results[0] if defined else common_spec(results)
+
+
+def _has_rank(spec: Any) -> bool:
+    return isinstance(spec, TensorSpec) and spec.shape.rank is not None
+
+
+def _sized(spec: Any, size: int) -> Any:
+    if isinstance(spec, NoneTensorSpec):
+        return None
+    return TensorSpec([size if dim is None else dim for dim in spec.shape], spec.dtype)
+
+
+def mapped_spec(structure: Any, function: Callable) -> Any:
+    """The results of a function of elements with these specs."""
+    if structure is None:
+        return None
+    return _traced_with(function, structure if type(structure) is tuple else (structure,))
+
+
+def scanned_spec(structure: Any, initial_state: Any, step: Callable) -> Any:
+    """The second result of a function of a state and an element."""
+    if structure is None:
+        return None
+    state = specs_of(nest.map_structure(_native.as_tensor, initial_state))
+    found = _traced_with(step, (state, structure))
+    return found[1] if isinstance(found, tuple) and len(found) == 2 else None

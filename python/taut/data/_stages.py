@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, OpError
 from ..function import Function
 
 
@@ -84,11 +84,6 @@ def grouped(dataset: Iterable, key_func: Callable, reduce_func: Callable, size: 
         yield from reduce_func(_native.own_tensor(np.int64(key)), held(windows[key]))
 
 
-def as_arrays(element: Any) -> Any:
-    """The element with arrays in place of tensors."""
-    return nest.map_structure(lambda leaf: leaf.numpy() if isinstance(leaf, _native.Array) else leaf, element)
-
-
 def reduced_in_trace(iterator: Any, state: Any, step: Callable) -> Any:
     """Reduces the elements of an iterator of a traced function: a loop that runs with the function."""
 
@@ -108,3 +103,80 @@ def single_in_trace(iterator: Any) -> Any:
     raw.ensure(found.has_value(), f"{message}none")
     raw.ensure(raw.logical_not(iterator.has_next()), f"{message}more")
     return found.value
+
+
+def without_errors(elements: Any, log_warning: bool) -> Iterator:
+    """Yields the elements that can be computed."""
+    import logging
+
+    running = iter(elements)
+    while True:
+        try:
+            yield next(running)
+        except StopIteration:
+            return
+        except (OpError, ValueError, ArithmeticError, LookupError, OSError) as error:
+            if log_warning:
+                logging.getLogger("taut").warning("ignore_errors: %s", error)
+
+
+def rebatched(rows: Iterable, sizes: list[int], drop_remainder: bool, join: Callable) -> Iterator:
+    """Joins rows to batches; their sizes take turns."""
+    waiting: list = []
+    turn = 0
+    for row in rows:
+        waiting.append(row)
+        if len(waiting) == sizes[turn % len(sizes)]:
+            yield join(waiting)
+            waiting, turn = [], turn + 1
+    if waiting and not drop_remainder:
+        yield join(waiting)
+
+
+def stacked(elements: list) -> Any:
+    """Elements along a new first axis."""
+    return nest.map_structure(
+        lambda *leaves: None if leaves[0] is None else raw.stack(list(leaves), 0), *elements, check_types=False
+    )
+
+
+def resampled(
+    dataset: Iterable, class_func: Callable, target: Any, initial: Any, seed: list[int]
+) -> Iterator[tuple[Any, Any]]:
+    """Yields elements, each beside its class, so that classes have the target distribution: by rejection.
+
+    Without an initial distribution it is estimated from the elements so far; every class starts with a count of 1.
+    """
+    target = np.asarray(target, np.float64)
+    counts = np.ones(len(target)) if initial is None else None
+    generator = np.random.default_rng(seed)
+    for element in dataset:
+        kind = int(applied(class_func, element))
+        if not 0 <= kind < len(target):
+            raise InvalidArgumentError(f"rejection_resample: classes must be in [0, {len(target)}), got {kind}")
+        if counts is not None:
+            counts[kind] += 1
+        chances = np.asarray(initial, np.float64) if counts is None else counts / counts.sum()
+        # Classes that do not occur cannot be accepted; they do not limit the others.
+        ratio = np.divide(target, chances, out=np.zeros_like(target), where=chances > 0)
+        if generator.random() * ratio.max() < ratio[kind]:
+            yield _native.own_tensor(np.int64(kind)), element
+
+
+def drawn_numbers(seed: list[int]) -> Iterator:
+    """Yields random integers of 32 bits without end."""
+    generator = np.random.default_rng(seed)
+    while True:
+        yield _native.own_tensor(np.int64(generator.integers(0, 2**32)))
+
+
+def reduced_by_key(dataset: Iterable, key_func: Callable, reducer: Any) -> Iterator:
+    """Reduces the elements of each key, and yields the results in the order of the keys."""
+    states: dict[int, Any] = {}
+    for element in dataset:
+        key = int(applied(key_func, element))
+        if key not in states:
+            states[key] = nest.map_structure(_native.as_tensor, reducer.init_func(_native.own_tensor(np.int64(key))))
+        states[key] = reducer.reduce_func(states[key], element)
+    for key in sorted(states):
+        yield reducer.finalize_func(states[key])

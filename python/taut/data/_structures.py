@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
+import numpy as np
+
 from .. import _native, nest
+from ..errors import InvalidArgumentError
 from ..shape import TensorShape
 from ..spec import TensorSpec
 
@@ -16,7 +20,7 @@ def as_tensors(structure: Any) -> Any:
     if isinstance(structure, tuple):
         parts = [as_tensors(part) for part in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    return _native.as_tensor(structure)
+    return None if structure is None else _native.as_tensor(structure)
 
 
 def fill_unknown(shapes: Any, size: int) -> Any:
@@ -61,3 +65,37 @@ def typed_element(element: Any, signature: Any) -> Any:
     if isinstance(signature, dict):
         return {key: typed_element(element[key], spec) for key, spec in signature.items()}
     return one(signature, element)
+
+
+def normalized(element: Any) -> Any:
+    """The result of a mapped function as an element: a list is a tuple, and lists inside of it are tensors."""
+    if isinstance(element, list):
+        return tuple(_component(part) for part in element)
+    return _component(element)
+
+
+def _component(part: Any) -> Any:
+    if isinstance(part, list):
+        from ..tensor import convert_to_tensor
+
+        return convert_to_tensor(part)
+    if isinstance(part, dict):
+        made: Any = type(part)
+        return made((key, _component(value)) for key, value in part.items())
+    if isinstance(part, tuple) and not isinstance(part, TensorShape):
+        parts = [_component(value) for value in part]
+        return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
+    return part
+
+
+def size_of(stage: str, parameter: str, value: Any, least: int | None = None) -> int:
+    """An integer argument, which must not be below `least`. A float is an error."""
+    if isinstance(value, (_native.Array, np.ndarray)) and value.ndim == 0:
+        value = value.numpy() if isinstance(value, _native.Array) else value[()]
+    try:
+        size = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{stage}: {parameter} must be an integer, got {value!r}") from None
+    if least is not None and size < least:
+        raise InvalidArgumentError(f"{stage}: {parameter} must be >= {least}, got {size}")
+    return size

@@ -6,7 +6,7 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::{self, DatasetElement};
 use crate::random::RandomSequence;
 use std::sync::Arc;
-use taut_core::{Error, Result, source_location};
+use taut_core::{Error, ErrorKind, Result, source_location};
 use taut_memory::{Bytes, Location};
 
 /// Options of a shuffle. A plain number or [`Bytes`] is a buffer of that size with the default seed.
@@ -166,11 +166,18 @@ impl<T: DatasetElement> ShuffleCursor<T> {
                 return Some(item);
             }
             self.entered += 1;
+            if item.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfMemory) {
+                // A buffer of errors would take the memory that is left.
+                return Some(item);
+            }
             let bytes = item.as_ref().map_or(0, element::bytes);
             // Decays: one large element among small ones does not keep the buffer empty for long.
             self.expected = bytes.max(self.expected - self.expected / 8);
             if !self.buffer_size.has_space(self.slots.len(), self.bytes, bytes) {
                 return Some(item);
+            }
+            if let Err(error) = room_for_one(&mut self.slots) {
+                return Some(Err(error));
             }
             self.bytes += bytes;
             self.slots.push(BufferSlot::Loaded(item, bytes));
@@ -218,6 +225,15 @@ impl<T: DatasetElement> ShuffleCursor<T> {
     }
 }
 
+/// Makes room for one more slot; an error if the system refuses the memory of a large buffer.
+fn room_for_one<T>(slots: &mut Vec<T>) -> Result<()> {
+    if slots.try_reserve(1).is_ok() {
+        return Ok(());
+    }
+    let message = format!("no memory for more than {} elements", slots.len());
+    Err(Error::new(ErrorKind::OutOfMemory, message).about("shuffle"))
+}
+
 impl<T: DatasetElement> Cursor<T> for ShuffleCursor<T> {
     fn next(&mut self) -> Result<Option<T>> {
         if let Some(item) = self.fill() {
@@ -241,6 +257,7 @@ impl<T: DatasetElement> Cursor<T> for ShuffleCursor<T> {
         while skipped < count {
             self.input.check_not_stopped()?;
             while self.slots.len() < most && self.entered < total {
+                room_for_one(&mut self.slots)?;
                 self.slots.push(BufferSlot::Pending(self.entered));
                 self.entered += 1;
             }

@@ -145,7 +145,12 @@ fn numbers(start: i64, step: i64, count: u64, at: Location) -> Dataset<Tensor> {
             at,
         )
     });
-    Dataset::new(Indexed { name: "range", count, bytes_each: Some(size_of::<i64>()), get })
+    Dataset::new(Indexed {
+        name: "range",
+        count,
+        bytes_each: Some(element::HANDLE_BYTES + size_of::<i64>()),
+        get,
+    })
 }
 
 /// An `int64` scalar.

@@ -2,7 +2,7 @@
 
 use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::element::DatasetElement;
+use crate::element::{DatasetElement, HANDLE_BYTES};
 use crate::stages::source::number;
 use taut_core::{Result, Tensor, source_location};
 use taut_memory::Location;
@@ -96,7 +96,7 @@ impl<T: DatasetElement> Stage<(Tensor, T)> for Enumerate<T> {
     }
 
     fn bytes_each(&self) -> Option<usize> {
-        Some(self.input.stage.bytes_each()? + size_of::<i64>())
+        Some(self.input.stage.bytes_each()? + HANDLE_BYTES + size_of::<i64>())
     }
 }
 

@@ -56,6 +56,7 @@ fn qr_of<T: Real>(a: View<'_>, full: bool, mut q: ViewMut<'_>, mut r: ViewMut<'_
     let (mut work, mut coefficients, mut basis) =
         (work.as_mat_mut(), coefficients.as_mat_mut(), basis.as_mat_mut());
     for batch in 0..batches {
+        crate::pool::check_interrupt();
         let (mut to_q, mut to_r) = (entry(q, batch, m, columns), entry(r, batch, columns, n));
         if !input.load(batch, work.as_mut()) {
             fill(to_q.as_mut(), T::from_f64(f64::NAN));
@@ -159,6 +160,7 @@ fn svd_of<T: Real>(
     let (mut basis, stack) = temp_mat_zeroed::<T, _, _>(m, left, stack);
     let (mut work, mut basis) = (work.as_mat_mut(), basis.as_mat_mut());
     for batch in 0..batches {
+        crate::pool::check_interrupt();
         if !input.load(batch, work.as_mut()) {
             return Err(LinalgError::NoConvergence { batch });
         }
@@ -230,6 +232,7 @@ fn eigh_of<T: Real>(
     let (mut basis, stack) = temp_mat_zeroed::<T, _, _>(n, if vectors.is_some() { n } else { 0 }, stack);
     let (mut work, mut basis) = (work.as_mat_mut(), basis.as_mat_mut());
     for batch in 0..batches {
+        crate::pool::check_interrupt();
         input.load(batch, work.as_mut());
         let mut finite = true;
         for j in 0..n {

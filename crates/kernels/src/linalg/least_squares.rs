@@ -63,6 +63,7 @@ fn lstsq_of<T: Real>(
     let (mut x, stack) = temp_mat_zeroed::<T, _, _>(m.max(n), k, stack);
     let (mut matrix, mut x) = (matrix.as_mat_mut(), x.as_mat_mut());
     for batch in 0..batches {
+        crate::pool::check_interrupt();
         let mut to = entry(out, batch, n, k);
         let finite = input.load(batch, matrix.as_mut());
         let mut found = 0;

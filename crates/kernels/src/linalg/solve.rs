@@ -34,6 +34,7 @@ fn cholesky_of<T: Real>(a: View<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) -
     let (mut work, stack) = temp_mat_zeroed::<T, _, _>(n, n, stack(scratch));
     let mut work = work.as_mat_mut();
     for batch in 0..batches {
+        crate::pool::check_interrupt();
         input.load(batch, work.as_mut());
         llt::factor::cholesky_in_place(
             work.as_mut(),
@@ -151,6 +152,7 @@ fn solve_of<T: Real>(
     let out = out.slice::<T>();
     with_lu!(T, n, scratch, |lu, stack| {
         for batch in 0..batches {
+            crate::pool::check_interrupt();
             lu.factor(&input, batch, stack);
             let perm = lu.check(batch)?;
             let mut x = entry(out, batch, n, k);
@@ -189,6 +191,7 @@ fn inv_of<T: Real>(a: View<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) -> Res
     let out = out.slice::<T>();
     with_lu!(T, n, scratch, |lu, stack| {
         for batch in 0..batches {
+            crate::pool::check_interrupt();
             lu.factor(&input, batch, stack);
             let perm = lu.check(batch)?;
             let to = entry(out, batch, n, n);
@@ -311,6 +314,7 @@ fn triangular_of<T: Real>(
     let (mut work, _) = temp_mat_zeroed::<T, _, _>(n, n, stack(scratch));
     let mut work = work.as_mat_mut();
     for batch in 0..batches {
+        crate::pool::check_interrupt();
         input.load(batch, work.as_mut());
         if !unit && (0..n).any(|i| work[(i, i)].to_f64() == 0.0) {
             return Err(LinalgError::Singular { batch });

@@ -175,3 +175,30 @@ fn a_forked_child_can_work() {
     }
     covers(100, 1);
 }
+
+#[test]
+fn interrupted_work_ends_and_the_next_job_is_whole() {
+    fn always() -> bool {
+        true
+    }
+    fn never() -> bool {
+        false
+    }
+    for threads in [1, 4] {
+        let _turn = with_threads(threads);
+        let chunks = AtomicU32::new(0);
+        let count = |_| {
+            chunks.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_micros(10));
+        };
+        assert!(interruptible(always, || for_each(100_000, 1, count)).is_none());
+        assert!(chunks.load(Ordering::Relaxed) < 100_000);
+        assert!(interruptible(always, check_interrupt).is_none());
+        // Nested jobs run inline; a panic inside is not taken for an interrupt.
+        assert!(interruptible(always, || for_each(4, 1, |_| for_each(4, 1, |_| ()))).is_none());
+        assert!(catch_unwind(|| interruptible(never, || panic!("own"))).is_err());
+        assert_eq!(interruptible(never, || 7), Some(7));
+        check_interrupt();
+        covers(1000, 7);
+    }
+}

@@ -137,7 +137,7 @@ def slice_axis(x: tf.Tensor, axis: int, start: int, stop: int) -> tf.Tensor:
     return x[tuple(index)]
 
 
-def matmul_axis(x: tf.Tensor, shares: np.ndarray, axis: int) -> tf.Tensor:
+def matmul_axis(x: tf.Tensor, shares: Any, axis: int) -> tf.Tensor:
     """Multiplies an axis of a tensor by a matrix `[old size, new size]`."""
     moved = tf.tensordot(x, convert_to_tensor(shares, x.dtype), axes=[[axis], [0]])
     order = list(range(len(x.shape) - 1))

@@ -13,7 +13,7 @@ from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, shape_of, size_of
+from taut.keras.backend.convert import convert_to_tensor, floating, shape_of
 
 __all__ = [
     "SeedGenerator",
@@ -107,17 +107,12 @@ def second_seed(seed: tf.Tensor) -> tf.Tensor:
 
 
 def binomial(shape: Sequence[int], counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None) -> tf.Tensor:
-    """Counts of successes in `counts` trials. Every trial is drawn, so the largest count must be known."""
-    dtype = dtype or floatx()
-    counts = convert_to_tensor(counts, "float32")
-    if not tf.executing_eagerly():
-        raise NotImplementedError("keras.random.binomial in a traced function is not implemented on the taut backend")
-    trials = int(tf.reduce_max(counts)) if size_of(shape_of(counts)) else 0
-    drawn = tf.random.stateless_uniform([trials, *shape], seed=draw_seed(seed), dtype="float32")
-    success = tf.less(drawn, convert_to_tensor(probabilities, "float32"))
-    number = tf.reshape(tf.range(trials, dtype="float32"), [trials] + [1] * len(shape))
-    made = tf.less(number, counts)
-    return tf.cast(tf.reduce_sum(tf.cast(tf.logical_and(success, made), "float32"), axis=0), dtype)
+    """Counts of successes in `counts` trials."""
+    from taut._ops.random import draw_binomial, seed_key
+
+    key = seed_key("binomial", draw_seed(seed))
+    trials, chances = convert_to_tensor(counts, "float64"), convert_to_tensor(probabilities, "float64")
+    return tf.cast(draw_binomial(key, list(shape), trials, chances), dtype or floatx())
 
 
 def dropout(inputs: Any, rate: float, noise_shape: Sequence[int | None] | None = None, seed: Any = None) -> tf.Tensor:

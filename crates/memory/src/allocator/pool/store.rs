@@ -43,8 +43,10 @@ impl FreeLists {
     }
 
     fn push(&mut self, block: IdleBlock) {
-        self.idle += block.class().size();
-        self.blocks[block.class().index()].push(block);
+        let class = block.class();
+        if keep_or_free(&mut self.blocks[class.index()], block) {
+            self.idle += class.size();
+        }
     }
 
     /// Removes blocks, least recently used classes first, until at most `keep` bytes are idle.
@@ -56,7 +58,7 @@ impl FreeLists {
             while self.idle > keep
                 && let Some(block) = self.pop(SizeClass::number(index))
             {
-                evicted.push(block);
+                keep_or_free(&mut evicted, block);
             }
             if self.blocks[index].is_empty() {
                 self.blocks[index] = Vec::new();
@@ -64,6 +66,16 @@ impl FreeLists {
         }
         evicted
     }
+}
+
+/// Adds a block to a list; if the system has no memory for a longer list, the block is returned to it. Returns whether it was added.
+fn keep_or_free(list: &mut Vec<IdleBlock>, block: IdleBlock) -> bool {
+    if list.try_reserve(1).is_err() {
+        block.free();
+        return false;
+    }
+    list.push(block);
+    true
 }
 
 impl BlockStore {
@@ -138,13 +150,15 @@ impl BlockStore {
                 free_lists.touch(block.class());
                 if block.class().size() > cap {
                     // It would evict all others and still exceed the cap.
-                    evicted.push(block);
+                    keep_or_free(&mut evicted, block);
                 } else {
                     free_lists.push(block);
                 }
             }
             if free_lists.idle > cap {
-                evicted.append(&mut free_lists.evict(cap));
+                for block in free_lists.evict(cap) {
+                    keep_or_free(&mut evicted, block);
+                }
             }
             self.idle.store(free_lists.idle, Relaxed);
         }

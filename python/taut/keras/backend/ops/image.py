@@ -87,11 +87,13 @@ def resize(
     rows, columns = first, first + 1
     height, width = shape_of(images)[rows], shape_of(images)[columns]
     target = (int(size[0]), int(size[1]))
+    if not height or not width:
+        raise ValueError(f"images must have at least one pixel to be resized, got shape {shape_of(images)}")
     x = images
     if crop_to_aspect_ratio:
         inner = (
-            min(height, int(width * target[0] / target[1])),
-            min(width, int(height * target[1] / target[0])),
+            max(min(height, int(width * target[0] / target[1])), 1),
+            max(min(width, int(height * target[1] / target[0])), 1),
         )
         for axis, whole, part in ((rows, height, inner[0]), (columns, width, inner[1])):
             start = (whole - part) // 2

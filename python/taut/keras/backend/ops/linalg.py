@@ -53,6 +53,23 @@ def eigh(x: Any) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.linalg.eigh(floating(x))
 
 
+def lu_factor(a: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes LU decompositions: both factors in one matrix, and for each row the one it was exchanged with, in order."""
+    found = tf.linalg.lu(floating(a))
+    order = tf.cast(found.p, "int32")
+    size = shape_of(order)[-1]
+    # The exchanges that lead from the rows in their order to the permutation.
+    rows = tf.broadcast_to(tf.range(size), shape_of(order))
+    pivots = []
+    for i in range(size):
+        at = tf.cast(tf.argmax(tf.cast(tf.equal(rows, order[..., i : i + 1]), "int32"), axis=-1), "int32")[..., None]
+        pivots.append(at)
+        places = tf.range(size)
+        swapped = tf.where(tf.equal(places, i), at, tf.where(tf.equal(places, at), i, places + tf.zeros_like(at)))
+        rows = tf.take_along_axis(rows, tf.cast(swapped, "int64"), -1)
+    return found.lu, tf.concat(pivots, axis=-1) if pivots else order
+
+
 def qr(x: Any, mode: str = "reduced") -> tuple[tf.Tensor, tf.Tensor]:
     """Computes the QR decomposition."""
     if mode not in ("reduced", "complete"):

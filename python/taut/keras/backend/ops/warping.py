@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from keras.src.backend.config import standardize_data_format
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
+from taut.keras.backend.convert import convert_to_tensor, floating, is_float, matmul_axis, shape_of
 from taut.keras.backend.ops.nn.conv import depthwise_conv
 from taut.keras.backend.random import draw_seed, second_seed
 
@@ -276,3 +277,63 @@ def sobel_edges(images: Any, data_format: str | None = None) -> tf.Tensor:
         return depthwise_conv(wider, convert_to_tensor(kernel, images.dtype), 1, "valid", data_format)
 
     return tf.stack([change(SOBEL), change(SOBEL.T)], axis=-1)
+
+
+def _lanczos(radius: float) -> Callable:
+    def kernel(x: tf.Tensor) -> tf.Tensor:
+        near = tf.maximum(x, 1e-3) * math.pi
+        value = radius * tf.sin(near) * tf.sin(near / radius) / (near * near)
+        return tf.where(x > radius, tf.zeros_like(x), tf.where(x > 1e-3, value, tf.ones_like(x)))
+
+    return kernel
+
+
+def _linear(x: tf.Tensor) -> tf.Tensor:
+    return tf.maximum(1.0 - x, tf.zeros_like(x))
+
+
+def _cubic(x: tf.Tensor) -> tf.Tensor:
+    near, far = ((1.5 * x - 2.5) * x) * x + 1.0, ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
+    return tf.where(x >= 2.0, tf.zeros_like(x), tf.where(x >= 1.0, far, near))
+
+
+_SCALE_KERNELS: dict[str, Callable] = {
+    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), _linear),
+    **dict.fromkeys(("cubic", "bicubic", "tricubic"), _cubic),
+    "lanczos3": _lanczos(3.0),
+    "lanczos5": _lanczos(5.0),
+}
+
+
+def scale_and_translate(
+    images: Any,
+    output_shape: Sequence[int],
+    scale: Any,
+    translation: Any,
+    spatial_dims: Sequence[int],
+    method: str,
+    antialias: bool = True,
+) -> tf.Tensor:
+    """Scales and moves images along axes, by interpolation; pixels outside of the images are zero."""
+    if method not in _SCALE_KERNELS:
+        raise ValueError(
+            f"Invalid value for argument `method`. Expected of one {sorted(_SCALE_KERNELS)}. Received: method={method}"
+        )
+    images = convert_to_tensor(images)
+    x = floating(images)
+    scale, translation = (tf.cast(convert_to_tensor(one), x.dtype) for one in (scale, translation))
+    for i, axis in enumerate(spatial_dims):
+        before, after = shape_of(x)[axis], int(output_shape[axis])
+        inverse = 1.0 / scale[i]
+        places = (tf.cast(tf.range(after), x.dtype) + 0.5) * inverse - translation[i] * inverse - 0.5
+        width = tf.maximum(inverse, tf.ones_like(inverse)) if antialias else tf.ones_like(inverse)
+        pixels = tf.cast(tf.range(before), x.dtype)
+        weights = _SCALE_KERNELS[method](tf.abs(places[:, None] - pixels[None, :]) / width)
+        total = tf.reduce_sum(weights, axis=1, keepdims=True)
+        weights = tf.where(tf.abs(total) > 1e-4, weights / tf.where(tf.equal(total, 0.0), 1.0, total), 0.0)
+        inside = tf.logical_and(places >= -0.5, places <= before - 0.5)
+        weights = tf.where(inside[:, None], weights, 0.0)
+        x = matmul_axis(x, tf.transpose(weights), axis)
+    if not is_float(images):
+        x = tf.round(x)
+    return tf.cast(x, images.dtype)

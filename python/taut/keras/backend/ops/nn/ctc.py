@@ -1,10 +1,13 @@
-"""Connectionist temporal classification (CTC) loss and greedy decoding."""
+"""Connectionist temporal classification (CTC): loss and decoding."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import taut as tf
+from taut import _native
 from taut.keras.backend.convert import convert_to_tensor, promoted_type, shape_of, type_of
 
 
@@ -35,14 +38,14 @@ def ctc_decode(
     merge_repeated: bool = True,
     mask_index: int = 0,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decodes logits (batch, time, classes) greedily; returns labels padded with -1, and minus the sum of the logits.
+    """Decodes logits (batch, time, classes); returns labels padded with -1, and scores.
 
-    Each step takes its most likely class; repeated classes are merged, and blanks are dropped.
+    With "greedy", each step takes its most likely class; repeated classes are merged, and blanks are dropped; the score is
+    minus the sum of the logits. With "beam_search", the most likely label sequences, and the logarithms of their
+    probabilities.
     """
     if strategy == "beam_search":
-        raise NotImplementedError(
-            'keras.ops.ctc_decode with strategy="beam_search" is not implemented on the taut backend'
-        )
+        return _beam_search(wide(inputs), sequence_lengths, int(beam_width), int(top_paths), mask_index)
     if strategy != "greedy":
         raise ValueError(f"Invalid strategy {strategy}. Supported values are 'greedy' and 'beam_search'.")
     logits = wide(inputs)
@@ -60,3 +63,59 @@ def ctc_decode(
     labels = tf.where(tf.range(steps)[None, :] < count, tf.take_along_axis(best, order, 1), -1)
     likeliest = tf.where(there, tf.reduce_max(logits, axis=-1), 0.0)
     return labels[None], -tf.reduce_sum(likeliest, axis=1, keepdims=True)
+
+
+def _beam_search(
+    logits: tf.Tensor, sequence_lengths: Any, beam_width: int, top_paths: int, mask_index: int | None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Beam search on the host, in a traced function when it runs: its steps depend on the values."""
+    batch, steps, classes = shape_of(logits)
+    blank = (classes - 1 if mask_index is None else int(mask_index)) % classes
+    lengths = tf.reshape(convert_to_tensor(sequence_lengths, "int32"), [batch])
+    kind = type_of(logits)
+
+    def decoded(values: list) -> list[bytes]:
+        chances, counts = np.asarray(values[0], np.float64), np.asarray(values[1])
+        paths, scores = np.full((top_paths, batch, steps), -1, np.int32), np.full((batch, top_paths), -np.inf)
+        for row in range(batch):
+            found = _best_paths(chances[row, : counts[row]], beam_width, blank)
+            for place, (path, score) in enumerate(found[:top_paths]):
+                paths[place, row, : len(path)] = path
+                scores[row, place] = score
+        return [paths.tobytes(), scores.astype(kind).tobytes()]
+
+    results = [("int32", [top_paths, batch, steps]), (kind, [batch, top_paths])]
+    labels, scores = _native.host_callback(
+        "numpy_function", decoded, [tf.nn.log_softmax(logits), lengths], results, False
+    )
+    return labels, scores
+
+
+def _best_paths(chances: Any, beam_width: int, blank: int) -> list[tuple[tuple[int, ...], float]]:
+    """The likeliest label sequences of log-probabilities (time, classes), the best first.
+
+    A beam holds, for each sequence, the log-probabilities of the alignments that end with a label and with a blank.
+    """
+    beams: dict[tuple[int, ...], list[float]] = {(): [-np.inf, 0.0]}
+    for now in chances:
+        after: dict[tuple[int, ...], list[float]] = {}
+
+        def add(path: tuple[int, ...], end: int, score: float, after: dict = after) -> None:
+            entry = after.setdefault(path, [-np.inf, -np.inf])
+            entry[end] = float(np.logaddexp(entry[end], score))
+
+        for path, (label_score, blank_score) in beams.items():
+            total = float(np.logaddexp(label_score, blank_score))
+            for kind, chance in enumerate(now):
+                if kind == blank:
+                    add(path, 1, total + chance)
+                elif path and kind == path[-1]:
+                    add(path, 0, label_score + chance)
+                    add((*path, kind), 0, blank_score + chance)
+                else:
+                    add((*path, kind), 0, total + chance)
+        best = sorted(after, key=lambda path: -float(np.logaddexp(after[path][0], after[path][1])))[:beam_width]
+        beams = {path: after[path] for path in best}
+    return sorted(
+        ((path, float(np.logaddexp(ends[0], ends[1]))) for path, ends in beams.items()), key=lambda one: -one[1]
+    )

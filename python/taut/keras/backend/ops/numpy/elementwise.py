@@ -377,3 +377,8 @@ def angle(x: Any) -> tf.Tensor:
     """Returns the argument of each element: pi for negative numbers, 0 otherwise."""
     x = floating(x)
     return tf.where(signbit(x), tf.constant(math.pi, x.dtype), tf.zeros_like(x))
+
+
+def i0(x: Any) -> tf.Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+    return tf.math.bessel_i0(floating(x))

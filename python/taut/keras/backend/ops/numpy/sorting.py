@@ -6,6 +6,7 @@ from typing import Any
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, promote, shape_of, type_of
+from taut.keras.backend.ops.numpy.shapes import moveaxis
 
 
 def sort(x: Any, axis: int | None = -1) -> tf.Tensor:
@@ -65,6 +66,15 @@ def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) ->
     return tf.logical_not(found) if invert else found
 
 
+def _row_order(rows: tf.Tensor) -> tf.Tensor:
+    """The indices that sort rows, by their first elements and then by the next ones: stable sorts from the last column on."""
+    count, columns = shape_of(rows)
+    order = tf.range(count)
+    for column in range(columns - 1, -1, -1):
+        order = tf.gather(order, argsort(tf.gather(rows[:, column], order), 0))
+    return order
+
+
 def unique(
     x: Any,
     sorted: bool = True,
@@ -81,14 +91,16 @@ def unique(
     Returns the values and, if requested, the index of their first occurrence, the index of each element among them, and
     counts.
     """
-    if axis is not None:
-        raise NotImplementedError("keras.ops.unique with an axis is not implemented on the taut backend")
     x = convert_to_tensor(x)
-    flat = tf.reshape(x, [-1])
+    # The things that are compared: elements, or slices along the axis.
+    flat = tf.reshape(x, [-1]) if axis is None else moveaxis(x, axis, 0)
     count = shape_of(flat)[0]
-    order = argsort(flat, 0)
+    rows = tf.reshape(flat, [count, -1])
+    order = _row_order(rows)
     ordered = tf.gather(flat, order)
-    fresh = tf.concat([tf.ones([min(count, 1)], "bool"), tf.not_equal(ordered[1:], ordered[:-1])], axis=0)
+    sorted_rows = tf.gather(rows, order)
+    changed = tf.reduce_any(tf.not_equal(sorted_rows[1:], sorted_rows[:-1]), axis=1)
+    fresh = tf.concat([tf.ones([min(count, 1)], "bool"), changed], axis=0)
     group = tf.cumsum(tf.cast(fresh, "int32")) - 1
     found = int(tf.reduce_sum(tf.cast(fresh, "int32"))) if size is None else int(size)
     # The stable sort puts the first element of each group in front, in the order of groups.
@@ -101,14 +113,15 @@ def unique(
     if size is not None:
         there = tf.less(tf.range(found), groups)
         filling = values[0] if fill_value is None else convert_to_tensor(fill_value, values.dtype)
-        values = tf.where(there, values, filling + tf.zeros_like(values))
+        kept = tf.reshape(there, [found] + [1] * (len(values.shape) - 1))
+        values = tf.where(kept, values, filling + tf.zeros_like(values))
         index = tf.where(there, index, tf.zeros_like(index) + index[0])
-    results = [values]
+    results = [values if axis is None else moveaxis(values, 0, axis)]
     if return_index:
         results.append(index)
     if return_inverse:
         back = tf.scatter_nd(order[:, None], tf.minimum(group, found - 1), [count])
-        results.append(tf.reshape(back, x.shape))
+        results.append(tf.reshape(back, x.shape) if axis is None else back)
     if return_counts:
         kept = tf.where(tf.less(group, found), tf.ones_like(group), tf.zeros_like(group))
         results.append(tf.math.unsorted_segment_sum(kept, tf.minimum(group, found - 1), found))

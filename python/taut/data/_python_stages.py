@@ -1,0 +1,276 @@
+"""Stages of datasets that run in Python."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .. import _native, dtypes, nest
+from ..errors import InvalidArgumentError, OutOfRangeError
+from ..spec import TensorSpec
+from . import _files, _specs, _stages
+from ._structures import fill_unknown, size_of
+
+if TYPE_CHECKING:
+    from ._dataset import Dataset
+
+
+class PythonStages:
+    """The part of `Dataset` whose stages are generators."""
+
+    _elements: Any
+    _native: _native.Dataset
+    _options: Any
+    _spec: Any
+    element_spec: Any
+    _from_iterators: Callable[..., Any]
+    __iter__: Callable[[], Any]
+    unbatch: Callable[..., Any]
+    batch: Callable[..., Any]
+    skip: Callable[..., Any]
+
+    def _python_stage(
+        self,
+        elements: Callable[[], Iterator],
+        known: Callable[[], _specs.MaybeElements] = lambda: None,
+        spec: Callable[[], Any] = lambda: None,
+    ) -> Dataset:
+        made = self._from_iterators(elements, known, spec)
+        made._options = self._options
+        return made
+
+    def _holding(self, elements: list) -> Dataset:
+        """A dataset of some elements of this one."""
+        return self._python_stage(lambda: iter(elements), lambda: _specs.uniform(self._elements), lambda: self._spec)
+
+    def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
+        """Maps elements with a state: `scan_func(state, element)` returns the next state and an element."""
+        step = _stages.traced(scan_func)
+        return self._python_stage(
+            lambda: _stages.scanned(self, initial_state, step),
+            spec=lambda: _specs.scanned_spec(self._spec, initial_state, step),
+        )
+
+    def unique(self, name: str | None = None) -> Dataset:
+        """Keeps the first occurrence of each element. Elements must be tensors; all distinct ones are kept in memory."""
+        return self._python_stage(
+            lambda: _stages.distinct(self), lambda: _specs.uniform(self._elements), lambda: self._spec
+        )
+
+    def group_by_window(
+        self,
+        key_func: Callable,
+        reduce_func: Callable,
+        window_size: int | None = None,
+        window_size_func: Callable | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Groups elements by key and maps each window of a group with `reduce_func(key, dataset)` to a dataset.
+
+        A window has `window_size` elements, or `window_size_func(key)`; the last windows may have fewer.
+        """
+        if (window_size is None) == (window_size_func is None):
+            raise ValueError("exactly one of window_size and window_size_func must be given")
+        size: Any = window_size_func if window_size is None else lambda _: window_size
+        key = _stages.traced(key_func)
+        return self._python_stage(lambda: _stages.grouped(self, key, reduce_func, size, self._holding))
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable,
+        bucket_boundaries: list[int],
+        bucket_batch_sizes: list[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """Batches elements of similar length, with a batch size per bucket of lengths.
+
+        Elements are padded to the longest of their batch or, with `pad_to_bucket_boundary`, to the bucket's boundary in
+        the unknown dimensions of `padded_shapes`.
+        """
+        if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
+            raise ValueError(
+                f"bucket_batch_sizes must have {len(bucket_boundaries) + 1} elements, one more than the boundaries, "
+                f"got {len(bucket_batch_sizes)}"
+            )
+        if pad_to_bucket_boundary and padded_shapes is None:
+            raise ValueError("pad_to_bucket_boundary needs padded_shapes, with None for padded dimensions")
+        length = _stages.traced(element_length_func)
+
+        def bucket(*element: Any) -> int:
+            return bisect.bisect_right(bucket_boundaries, int(length(*element)))
+
+        def batched(key: Any, window: Dataset) -> Dataset:
+            number = int(key)
+            if no_padding:
+                return window.batch(bucket_batch_sizes[number], drop_remainder)
+            shapes = padded_shapes
+            if pad_to_bucket_boundary:
+                if number == len(bucket_boundaries):
+                    raise InvalidArgumentError(
+                        f"elements must be shorter than the last boundary, {bucket_boundaries[-1]}"
+                    )
+                shapes = fill_unknown(shapes, bucket_boundaries[number] - 1)
+            return window.padded_batch(bucket_batch_sizes[number], shapes, padding_values, drop_remainder)
+
+        size = bucket_batch_sizes.__getitem__
+        return self._python_stage(lambda: _stages.grouped(self, bucket, batched, size, self._holding))
+
+    def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+        """Changes the batch size. Several sizes take turns."""
+        if isinstance(self._spec, TensorSpec) and self._spec.shape == []:
+            raise ValueError("rebatch: expected batches, got scalars: use batch")
+        several = isinstance(batch_size, (list, tuple)) or getattr(batch_size, "shape", ()) != ()
+        sizes = [size_of("rebatch", "batch_size", size, 1) for size in (batch_size if several else [batch_size])]
+        if len(sizes) == 1:
+            return self.unbatch().batch(sizes[0], drop_remainder)
+        if not sizes:
+            raise ValueError("rebatch: batch_size must not be empty")
+        rows = self.unbatch()
+        return self._python_stage(
+            lambda: _stages.rebatched(rows, sizes, drop_remainder, _stages.stacked),
+            spec=lambda: _specs.batched_spec(rows._spec, None),
+        )
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
+        """Leaves out elements whose computation fails; with `log_warning`, the errors are logged."""
+        return self._python_stage(
+            lambda: _stages.without_errors(self, log_warning),
+            lambda: _specs.uniform(self._elements),
+            lambda: self._spec,
+        )
+
+    def rejection_resample(
+        self,
+        class_func: Callable,
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Rejects elements so that classes have a target distribution. Elements become pairs: class and element.
+
+        Without `initial_dist` the distribution is estimated from the elements so far.
+        """
+        from ._dataset import _seed
+
+        start, runs, key = _seed(seed), itertools.count(), _stages.traced(class_func)
+        target = _native.as_tensor(target_dist).numpy()
+        initial = None if initial_dist is None else _native.as_tensor(initial_dist).numpy()
+        if initial is not None and initial.shape != target.shape:
+            raise ValueError(
+                f"rejection_resample: initial_dist must have the shape of target_dist, {target.shape}, "
+                f"got {initial.shape}"
+            )
+        return self._python_stage(
+            lambda: _stages.resampled(self, key, target, initial, [start, next(runs)]),
+            spec=lambda: None if self._spec is None else (TensorSpec([], dtypes.int64), self._spec),
+        )
+
+    @staticmethod
+    def random(
+        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> Dataset:
+        """An infinite dataset of random integers in [0, 2**32). Every iteration has the same, unless
+        `rerandomize_each_iteration` is true."""
+        from ._dataset import Dataset, _seed
+
+        start, runs = _seed(seed), itertools.count()
+        made = Dataset._from_iterators(
+            lambda: _stages.drawn_numbers([start, next(runs) if rerandomize_each_iteration else 0]),
+            lambda: _specs.exactly(TensorSpec([], dtypes.int64)),
+        )
+        return made.apply(_with_cardinality(-1))
+
+    def save(
+        self,
+        path: str,
+        compression: str | None = None,
+        shard_func: Callable | None = None,
+        checkpoint_args: dict[str, Any] | None = None,
+    ) -> None:
+        """Writes the elements into a folder, from which `Dataset.load` reads them. `compression` is None or "GZIP"."""
+        if shard_func is not None:
+            raise ValueError("save: shard_func must be None: elements are written to one file, in order")
+        if checkpoint_args is not None:
+            raise ValueError("save: checkpoint_args must be None: a dataset is written at once")
+        _files.save(self, self.element_spec, path, compression)
+
+    @staticmethod
+    def load(
+        path: str,
+        element_spec: Any = None,
+        compression: str | None = None,
+        reader_func: Callable | None = None,
+        wait: bool = False,
+    ) -> Dataset:
+        """The dataset that `save` has written. `element_spec` gives named tuples back; without it they are tuples."""
+        from ._dataset import Dataset
+
+        if reader_func is not None:
+            raise ValueError("load: reader_func must be None: elements are in one file")
+        if wait:
+            raise ValueError("load: wait must be False: a dataset is written at once")
+        index = _files.read_index(path)
+        specs = _files.decoded(index["structure"])
+        if element_spec is not None:
+            flat = nest.flatten(element_spec)
+            if len(flat) != len(nest.flatten(specs)):
+                raise ValueError(f"load: element_spec must match the elements, {specs}, got {element_spec}")
+            specs = nest.pack_sequence_as(element_spec, nest.flatten(specs))
+        uniform = all(isinstance(spec, TensorSpec) and spec.shape.is_fully_defined() for spec in nest.flatten(specs))
+        made = Dataset._from_iterators(
+            lambda: _files.load(path, index, specs),
+            lambda: _specs.exactly(specs) if uniform else None,
+            lambda: specs,
+        )
+        return made.apply(_with_cardinality(index["count"]))
+
+    def snapshot(
+        self,
+        path: str,
+        compression: str = "AUTO",
+        reader_func: Callable | None = None,
+        shard_func: Callable | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """The elements, written to a folder by the first iteration and read from there by the next ones."""
+        if reader_func is not None or shard_func is not None:
+            raise ValueError("snapshot: reader_func and shard_func must be None: elements are in one file")
+        how = {"AUTO": None, "NONE": None}.get(compression, compression)
+
+        def elements() -> Iterator:
+            try:
+                _files.read_index(path)
+            except FileNotFoundError:
+                _files.save(self, self.element_spec, path, how)
+            index = _files.read_index(path)
+            return _files.load(path, index, self.element_spec)
+
+        return self._python_stage(elements, lambda: _specs.uniform(self._elements), lambda: self._spec)
+
+    def _at(self, index: int) -> Any:
+        number = size_of("at", "index", index)
+        count = self._native.cardinality()
+        if number < 0 or 0 <= count <= number:
+            raise OutOfRangeError(
+                f"at: index must be in [0, {count if count >= 0 else 'the number of elements'}), got {number}"
+            )
+        for element in self.skip(number):
+            return element
+        raise OutOfRangeError(f"at: index must be below the number of elements, got {number}")
+
+
+def _with_cardinality(count: int) -> Callable:
+    """A transformation that states the number of elements: -1 if there is no end."""
+
+    def transformed(dataset: Dataset) -> Dataset:
+        return dataset._same(dataset._native.assert_cardinality(count))
+
+    return transformed

@@ -1,0 +1,34 @@
+"""The namespace `tf.experimental`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any
+
+from .. import _namespace
+
+_LAZY = frozenset(("dlpack", "numpy"))
+
+
+def async_scope() -> contextlib.AbstractContextManager[None]:
+    """A context manager for asynchronous execution. Calls return when they are done, which it allows."""
+    return contextlib.nullcontext()
+
+
+def async_clear_error() -> None:
+    """Clears errors of asynchronous execution. There are none: calls raise their errors themselves."""
+
+
+__all__ = ["Optional", "async_clear_error", "async_scope", "dlpack", "numpy"]
+_missing, __dir__ = _namespace.plain(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "Optional":
+        from ..data._iterators import Optional
+
+        return Optional
+    return _missing(name)

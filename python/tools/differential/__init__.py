@@ -1,0 +1,1 @@
+"""Comparison with TensorFlow; see `__main__.py`."""
