@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Format,
     /// The value of a traced tensor was needed, or a graph is inconsistent.
     Graph,
+    /// Another process cannot be reached, has ended, or does something else.
+    Unavailable,
 }
 
 /// An error with the op, the specs of its inputs and the caller's line.
