@@ -29,7 +29,7 @@ newaxis = None
 _MODULES = frozenset(
     {
         *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "image", "keras"),
-        *("linalg", "math", "nn", "optimizers", "profiler", "random", "test", "train", "version"),
+        *("distribute", "linalg", "math", "nn", "optimizers", "profiler", "random", "test", "train", "version"),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.

@@ -43,3 +43,7 @@ class NotFoundError(OpError, FileNotFoundError):
 
 class FailedPreconditionError(OpError, RuntimeError):
     """A precondition that does not hold."""
+
+
+class UnavailableError(OpError, ConnectionError):
+    """Another process cannot be reached, has ended, or does something else."""

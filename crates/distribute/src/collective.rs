@@ -174,7 +174,8 @@ impl<'a, 's> Rounds<'a, 's> {
             let mate = self.mate(distance);
             self.greet(mate)?;
             let first = self.member & !(2 * distance - 1);
-            let (lower, upper) = (bounds(first..first + distance), bounds(first + distance..first + 2 * distance));
+            let (lower, upper) =
+                (bounds(first..first + distance), bounds(first + distance..first + 2 * distance));
             let is_lower = self.member & distance == 0;
             let (keep, send) = if is_lower { (lower, upper) } else { (upper, lower) };
             self.swap_and_combine(mate, values, keep, send, scratch, is_lower)?;
@@ -188,7 +189,8 @@ impl<'a, 's> Rounds<'a, 's> {
             let mate = self.mate(distance);
             self.greet(mate)?;
             let first = self.member & !(2 * distance - 1);
-            let (lower, upper) = (bounds(first..first + distance), bounds(first + distance..first + 2 * distance));
+            let (lower, upper) =
+                (bounds(first..first + distance), bounds(first + distance..first + 2 * distance));
             let (low, high) = values[lower.start..upper.end].split_at_mut(lower.end - lower.start);
             let (own, other) = if self.member & distance == 0 { (low, high) } else { (high, low) };
             let (mut sent, mut received) = (own.chunks(PIECE), other.chunks_mut(PIECE));
@@ -293,7 +295,8 @@ impl Group {
                 if !rounds.is_follower() {
                     rounds.halve(sums, received, &bounds(wide.size()))?;
                     let member = rounds.member;
-                    let (from, to) = (bounds(wide.size())(member..member + 1), bounds(dtype.size())(member..member + 1));
+                    let (from, to) =
+                        (bounds(wide.size())(member..member + 1), bounds(dtype.size())(member..member + 1));
                     convert(wide, &sums[from], dtype, &mut values[to]);
                 }
             } else {

@@ -219,7 +219,8 @@ impl Group {
     pub(crate) fn begin(&self, call: CallInfo) -> Result<Session<'_>> {
         let mut state = self.state();
         if let Some(failed) = &state.failed {
-            let message = format!("collectives after a failed one are refused, because ranks may differ: {failed}");
+            let message =
+                format!("collectives after a failed one are refused, because ranks may differ: {failed}");
             return Err(Error::new(ErrorKind::Unavailable, message)
                 .help("restart the job and resume from a checkpoint"));
         }
@@ -317,7 +318,9 @@ impl Session<'_> {
 
     fn missing(&self, mate: usize, timeout: Duration) -> Error {
         let ranks = &self.group.ranks;
-        let late = |&rank: &usize| rank != self.group.index && self.group.transport.announced(ranks[rank]) < self.state.calls;
+        let late = |&rank: &usize| {
+            rank != self.group.index && self.group.transport.announced(ranks[rank]) < self.state.calls
+        };
         let mut missing: Vec<usize> =
             if self.group.id == 0 { (0..ranks.len()).filter(late).collect() } else { vec![mate] };
         if missing.is_empty() {
@@ -325,7 +328,8 @@ impl Session<'_> {
         }
         let plural = if missing.len() == 1 { "rank" } else { "ranks" };
         let list = missing.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-        let message = format!("waited {:.1} s for {plural} {list}, which did not come", timeout.as_secs_f64());
+        let message =
+            format!("waited {:.1} s for {plural} {list}, which did not come", timeout.as_secs_f64());
         Error::new(ErrorKind::Unavailable, message)
             .help("look for an error, an endless loop or a longer input on these ranks; Group::set_timeout changes the time")
     }
@@ -343,8 +347,15 @@ impl Session<'_> {
         }
         let word = |header: &[u8; HEADER], i: usize| header[8 * i..8 * i + 8].to_owned();
         let other = String::from_utf8_lossy(&other).trim_end().to_owned();
-        let what = if word(&theirs, 0) == word(&self.header, 0) { "call the same collectives in the same order" } else { "run the same version" };
-        let message = format!("all ranks must {what}, got {own} on rank {}, and {other} on rank {mate}", self.group.index);
+        let what = if word(&theirs, 0) == word(&self.header, 0) {
+            "call the same collectives in the same order"
+        } else {
+            "run the same version"
+        };
+        let message = format!(
+            "all ranks must {what}, got {own} on rank {}, and {other} on rank {mate}",
+            self.group.index
+        );
         self.fail(
             Error::new(ErrorKind::Unavailable, message)
                 .help("conditions on the rank must not enclose collectives, and every rank needs the same model and batch count"),

@@ -63,7 +63,8 @@ impl RankPlan {
     /// The time of the step's messages on a network: a latency per message, and the bytes by the bandwidth. Computation is not
     /// included.
     pub fn time(&self, network: &Network) -> Duration {
-        let seconds = self.messages as f64 * network.latency.as_secs_f64() + self.sent_bytes as f64 / network.bandwidth;
+        let seconds =
+            self.messages as f64 * network.latency.as_secs_f64() + self.sent_bytes as f64 / network.bandwidth;
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 }
@@ -114,7 +115,8 @@ pub(crate) fn check_same(program: &Program, group: &Group) -> Result<()> {
     let index = first.unwrap_or(0);
     let here = match collectives.get(index) {
         Some((step, _)) => {
-            let specs = step.targets.iter().map(|target| target.spec.to_string()).collect::<Vec<_>>().join(", ");
+            let specs =
+                step.targets.iter().map(|target| target.spec.to_string()).collect::<Vec<_>>().join(", ");
             format!("{} {specs} at {}", step.name(), step.at)
         }
         None => "none".to_owned(),
@@ -123,7 +125,8 @@ pub(crate) fn check_same(program: &Program, group: &Group) -> Result<()> {
     let message = format!(
         "all ranks must plan the same collectives, got {counts} of them by rank; the first that differs is number {index}, here {here}"
     );
-    Err(Error::new(ErrorKind::Unavailable, message).help("build the same model, optimizer and batch size on every rank"))
+    Err(Error::new(ErrorKind::Unavailable, message)
+        .help("build the same model, optimizer and batch size on every rank"))
 }
 
 impl Group {

@@ -9,7 +9,9 @@ use taut_memory::Location;
 /// Gives the variables of every rank the values of rank `root`.
 #[track_caller]
 pub fn broadcast_variables(variables: &[Variable], root: usize, group: &Group) -> Result<()> {
-    variables.iter().try_for_each(|variable| variable.assign(broadcast(variable.value().copy()?, root, group)?))
+    variables
+        .iter()
+        .try_for_each(|variable| variable.assign(broadcast(variable.value().copy()?, root, group)?))
 }
 
 /// Fails on every rank if named variables differ between ranks: in number, names, types, shapes or values. Compares hashes: eight
@@ -37,7 +39,9 @@ pub fn check_equal(named: &[(String, Variable)], group: &Group) -> Result<()> {
     };
     if let Some(rank) = counts.iter().position(|count| *count != counts[0]) {
         let (first, other) = (counts[0], counts[rank]);
-        return differs(format!("all ranks must have the same variables, got {first} on rank 0 and {other} on rank {rank}"));
+        return differs(format!(
+            "all ranks must have the same variables, got {first} on rank 0 and {other} on rank {rank}"
+        ));
     }
     let all = group.all_gather_words("hashes of variables", &hashes)?;
     let Some(at_index) = (0..all.len()).find(|&i| all[i] != all[i % named.len()]) else { return Ok(()) };

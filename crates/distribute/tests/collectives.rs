@@ -77,7 +77,9 @@ fn half_precision_is_summed_in_float32() {
     }
     // Ones that bfloat16 could not count beyond 256.
     let sums = on_ranks(4, |group| {
-        let x = Tensor::from_slice(&[bf16::from_f32(1.0 + 255.0 * f32::from(group.rank() == 0)); 2000], [2000]).unwrap();
+        let x =
+            Tensor::from_slice(&[bf16::from_f32(1.0 + 255.0 * f32::from(group.rank() == 0)); 2000], [2000])
+                .unwrap();
         all_reduce(x, ReduceOp::Sum, group).unwrap().to_vec::<bf16>().unwrap()
     });
     assert!(sums.iter().flatten().all(|sum| *sum == bf16::from_f32(259.0)));
@@ -204,7 +206,10 @@ fn a_traced_function_runs_its_collectives_in_order() {
         group.check_same_plan(&plan).unwrap();
         program.call(&x).unwrap().to_vec::<f32>().unwrap()
     });
-    assert_eq!(eager.iter().map(|x| to_bits(x)).collect::<Vec<_>>(), traced.iter().map(|x| to_bits(x)).collect::<Vec<_>>());
+    assert_eq!(
+        eager.iter().map(|x| to_bits(x)).collect::<Vec<_>>(),
+        traced.iter().map(|x| to_bits(x)).collect::<Vec<_>>()
+    );
 }
 
 fn step(x: &Tensor, group: &Group) -> Result<Tensor> {

@@ -128,7 +128,9 @@ fn bad_arguments_are_refused_before_a_message_is_sent() {
     let _alone = taut_testing::exclusive();
     on_ranks(2, |group| {
         let error = reduce_scatter(x(3), ReduceOp::Sum, group).unwrap_err();
-        assert!(error.message().contains("the first axis must be a multiple of the number of ranks, 2, got 3"));
+        assert!(
+            error.message().contains("the first axis must be a multiple of the number of ranks, 2, got 3")
+        );
         let error = reduce_scatter(Tensor::scalar(1.0f32).unwrap(), ReduceOp::Sum, group).unwrap_err();
         assert!(error.message().contains("expected rank >= 1, got a scalar"));
         let error = broadcast(x(3), 2, group).unwrap_err();

@@ -12,7 +12,7 @@ use taut_nn::layers::{Dense, Lambda, Sequential};
 use taut_nn::losses::{Loss, MeanSquaredError};
 use taut_nn::metrics::MeanAbsoluteError;
 use taut_nn::optimizers::{Adam, Clip, Optimizer};
-use taut_nn::train::Every;
+use taut_nn::train::{Callback, Every, Flow, Step};
 use taut_nn::{Layer, Mode, Trainer};
 use taut_testing::{Folder, exclusive};
 
@@ -67,8 +67,11 @@ fn adam() -> Adam {
 fn trainer(group: &Group, sharded: bool) -> Trainer {
     let model = model();
     let variables = model.trainable_variables();
-    let optimizer =
-        if sharded { Optimizer::sharded(adam(), &variables, group) } else { Optimizer::new(adam(), &variables) };
+    let optimizer = if sharded {
+        Optimizer::sharded(adam(), &variables, group)
+    } else {
+        Optimizer::new(adam(), &variables)
+    };
     Trainer::new(model, MeanSquaredError, optimizer.unwrap())
         .metric(MeanAbsoluteError::new().unwrap())
         .distribute(group)
@@ -76,7 +79,8 @@ fn trainer(group: &Group, sharded: bool) -> Trainer {
 }
 
 fn bits(model: &dyn Layer) -> Vec<u32> {
-    let values = model.named_variables().into_iter().map(|(_, variable)| variable.value().to_vec::<f32>().unwrap());
+    let values =
+        model.named_variables().into_iter().map(|(_, variable)| variable.value().to_vec::<f32>().unwrap());
     values.flatten().map(f32::to_bits).collect()
 }
 
@@ -94,7 +98,9 @@ fn alone(ranks: usize, rows: usize, epochs: usize) -> Vec<u32> {
             gradients.into_iter().map(|gradient| gradient.unwrap().dense()).collect::<Result<Vec<_>>>()
         });
         let gradients = gradients.collect::<Result<Vec<_>>>().unwrap();
-        let sums = tree_sum(gradients, |a, b| a.into_iter().zip(b).map(|(a, b)| add(a, b)).collect()).unwrap().unwrap();
+        let sums = tree_sum(gradients, |a, b| a.into_iter().zip(b).map(|(a, b)| add(a, b)).collect())
+            .unwrap()
+            .unwrap();
         let means = sums.into_iter().map(|sum| mul(sum, 1.0 / ranks as f64).unwrap());
         let means: Vec<Option<Gradient>> = means.map(|mean| Some(mean.into())).collect();
         optimizer.apply(&means).unwrap();
@@ -132,7 +138,10 @@ fn uneven_data_gives_the_gradient_of_the_mean_over_all_rows() {
         let history = trainer.history();
         let last = |name: &str| history.last(name).unwrap();
         assert_eq!((history.epochs[0].steps, history.epochs[0].samples), (2, 10));
-        (bits(&**trainer.model()), [last("loss"), last("mean_absolute_error"), last("val_loss"), last("val_mean_absolute_error")])
+        (
+            bits(&**trainer.model()),
+            [last("loss"), last("mean_absolute_error"), last("val_loss"), last("val_mean_absolute_error")],
+        )
     });
     assert!(scores.iter().all(|score| *score == scores[0]));
     // The same rows in one process: batches of 9 and 1.
@@ -141,7 +150,9 @@ fn uneven_data_gives_the_gradient_of_the_mean_over_all_rows() {
     let whole = Dataset::from_tensor_slices((x, y)).unwrap().batch(9).unwrap();
     let model = model();
     let optimizer = Optimizer::new(adam(), &model.trainable_variables()).unwrap();
-    let mut one = Trainer::new(model, MeanSquaredError, optimizer).metric(MeanAbsoluteError::new().unwrap()).validate(&whole);
+    let mut one = Trainer::new(model, MeanSquaredError, optimizer)
+        .metric(MeanAbsoluteError::new().unwrap())
+        .validate(&whole);
     one.fit(&whole, 2).unwrap();
     let names = ["loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error"];
     for (name, got) in names.iter().zip(scores[0].1) {
@@ -160,8 +171,11 @@ fn clipping_by_the_global_norm_knows_the_shards_of_all_ranks() {
         on_ranks(3, |group| {
             let model = model();
             let variables = model.trainable_variables();
-            let optimizer =
-                if sharded { Optimizer::sharded(adam(), &variables, group) } else { Optimizer::new(adam(), &variables) };
+            let optimizer = if sharded {
+                Optimizer::sharded(adam(), &variables, group)
+            } else {
+                Optimizer::new(adam(), &variables)
+            };
             let optimizer = optimizer.unwrap().clip(Clip::GlobalNorm(0.01)).unwrap();
             let mut trainer = Trainer::new(model, MeanSquaredError, optimizer).distribute(group).unwrap();
             trainer.fit(&data(18), 2).unwrap();
@@ -186,20 +200,22 @@ fn resumed(path: &Path, ranks: usize, sharded: bool, epochs: usize) -> (Vec<u32>
     all.into_iter().next().unwrap()
 }
 
+/// Stops at a step of the second epoch.
+struct StopAt(usize);
+
+impl Callback for StopAt {
+    fn step(&mut self, _trainer: &Trainer, step: &Step) -> Result<Flow> {
+        let stops = step.epoch == 2 && step.number == self.0;
+        Ok(if stops { Flow::Stop } else { Flow::Continue })
+    }
+}
+
 #[test]
 fn a_checkpoint_resumes_on_another_number_of_ranks() {
     let _alone = exclusive();
     let folder = Folder::new("distributed-checkpoint");
     let (path, end) = (folder.join("run.safetensors"), folder.join("end.safetensors"));
     // Saved within the second epoch: after 8 of 12 batches.
-    struct StopAt(usize);
-    impl taut_nn::train::Callback for StopAt {
-        fn step(&mut self, trainer: &Trainer, step: &taut_nn::train::Step) -> Result<taut_nn::train::Flow> {
-            let _ = trainer;
-            let stops = step.epoch == 2 && step.number == self.0;
-            Ok(if stops { taut_nn::train::Flow::Stop } else { taut_nn::train::Flow::Continue })
-        }
-    }
     for sharded in [false, true] {
         let uninterrupted = on_ranks(2, |group| {
             let mut trainer = trainer(group, sharded).checkpoint(&end, Every::Epochs(1));
@@ -297,7 +313,8 @@ fn a_nan_on_one_rank_is_an_error_on_all_and_changes_nothing() {
         let optimizer = Optimizer::new(adam(), &model.trainable_variables()).unwrap();
         let trainer = Trainer::new(model, MeanSquaredError, optimizer).distribute(group).unwrap();
         let before = bits(&**trainer.model());
-        let x = Tensor::from_slice(&vec![if group.rank() == 1 { -100.0f32 } else { 100.0 }; 8], [1, 8]).unwrap();
+        let x =
+            Tensor::from_slice(&vec![if group.rank() == 1 { -100.0f32 } else { 100.0 }; 8], [1, 8]).unwrap();
         let y = Tensor::from_slice(&[1.0f32; 3], [1, 3]).unwrap();
         let error = trainer.train_step(&x, &y).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Numeric, "{error}");
@@ -322,6 +339,29 @@ fn a_step_with_a_lost_connection_leaves_a_trainer_that_refuses_to_go_on() {
             assert_eq!(failed.kind(), ErrorKind::Unavailable, "{failed}");
             assert_eq!(again.kind(), ErrorKind::Unavailable, "{again}");
         }
+    }
+}
+
+#[test]
+fn a_memory_budget_splits_the_batch_of_each_rank() {
+    let _alone = exclusive();
+    let rows = 240;
+    let x = Tensor::from_slice(&wave(rows * 8, 3), [rows, 8]).unwrap();
+    let y = Tensor::from_slice(&wave(rows * 3, 5), [rows, 3]).unwrap();
+    let train = |part: usize| {
+        on_ranks(2, |group| {
+            let trainer = trainer(group, false);
+            let peak = trainer.plan(&x, &y).unwrap().peak_bytes();
+            let trainer = if part > 1 { trainer.memory_budget(peak / part) } else { trainer };
+            assert!(trainer.plan(&x, &y).unwrap().peak_bytes() <= peak / part);
+            let losses: Vec<f64> = (0..3).map(|_| trainer.train_step(&x, &y).unwrap()).collect();
+            (losses, bits(&**trainer.model()))
+        })
+    };
+    let (whole, parts) = (train(1), train(3));
+    assert!(parts[0] == parts[1]);
+    for (a, b) in whole[0].0.iter().zip(&parts[0].0) {
+        assert!((a - b).abs() < 1e-5 * a.abs(), "{a} and {b}");
     }
 }
 

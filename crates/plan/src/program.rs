@@ -7,9 +7,7 @@ use crate::{Packing, PlanRequest, placement};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::ValueId;
-use taut_core::{
-    Cost, DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor, Traffic,
-};
+use taut_core::{Cost, DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor, Traffic};
 use taut_memory::Location;
 
 /// The memory of a storage.

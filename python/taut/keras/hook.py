@@ -23,7 +23,7 @@ BRANCHES = {
     "keras.src.backend": f"""
 from {PACKAGE} import *
 from {PACKAGE}.variable import Variable as BackendVariable
-distribution_lib = None
+from {PACKAGE} import distribution_lib
 """,
     "keras.src.layers.layer": f"from {PACKAGE}.layer import Layer as BackendLayer",
     "keras.src.models.model": f"from {PACKAGE}.trainer import Trainer as Trainer",

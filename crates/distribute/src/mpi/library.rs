@@ -91,8 +91,9 @@ fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
 impl Library {
     /// Opens a library, by its path, or by its name where the system looks.
     pub(super) fn open(path: &Path) -> Result<Library> {
-        Library::with_flags(path, libc::RTLD_NOW | libc::RTLD_GLOBAL)
-            .ok_or_else(|| missing(format!("{} cannot be opened as an MPI library{}", path.display(), reason())))
+        Library::with_flags(path, libc::RTLD_NOW | libc::RTLD_GLOBAL).ok_or_else(|| {
+            missing(format!("{} cannot be opened as an MPI library{}", path.display(), reason()))
+        })
     }
 
     /// The library of this name, if the process has loaded it.
@@ -108,8 +109,7 @@ impl Library {
             return None;
         }
         let functions = Functions::load(library)?;
-        let open_mpi =
-            symbol(library, c"ompi_mpi_comm_world").zip(symbol(library, c"ompi_mpi_byte"));
+        let open_mpi = symbol(library, c"ompi_mpi_comm_world").zip(symbol(library, c"ompi_mpi_byte"));
         let is_standard = path.file_name()?.to_string_lossy().contains("mpi_abi");
         let (abi, world, byte) = match open_mpi {
             _ if is_standard => (Abi::Standard, 0x101, 0x247),

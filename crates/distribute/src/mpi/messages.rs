@@ -92,7 +92,8 @@ impl Mpi {
         let (mut done, mut status) = (0, Status::new());
         let _lock = self.lock();
         // SAFETY: the request is active; the status has room for that of any ABI.
-        let code = unsafe { (self.library.functions.test)(&raw mut *request, &raw mut done, &raw mut status) };
+        let code =
+            unsafe { (self.library.functions.test)(&raw mut *request, &raw mut done, &raw mut status) };
         check(code, "MPI_Test")?;
         Ok(done != 0)
     }
@@ -106,12 +107,26 @@ impl Mpi {
                 let _lock = self.lock();
                 // SAFETY: outputs are live locals; the message has eight bytes and has arrived, so MPI_Recv does not wait.
                 unsafe {
-                    (calls.iprobe)(rank as c_int, ANNOUNCEMENT, self.communicator, &raw mut found, &raw mut status);
+                    (calls.iprobe)(
+                        rank as c_int,
+                        ANNOUNCEMENT,
+                        self.communicator,
+                        &raw mut found,
+                        &raw mut status,
+                    );
                     if found == 0 {
                         break;
                     }
                     let (data, tag) = ((&raw mut number).cast(), ANNOUNCEMENT);
-                    (calls.recv)(data, 8, self.library.byte, rank as c_int, tag, self.communicator, &raw mut status);
+                    (calls.recv)(
+                        data,
+                        8,
+                        self.library.byte,
+                        rank as c_int,
+                        tag,
+                        self.communicator,
+                        &raw mut status,
+                    );
                 }
                 last.fetch_max(number, Ordering::Relaxed);
             }
@@ -132,7 +147,8 @@ fn check_launcher(library: &Library, size: usize) -> Result<()> {
         library.version(),
         library.path.display()
     );
-    let help = "start the ranks with the mpiexec of that library, keep one MPI per environment, or set TAUT_MPI";
+    let help =
+        "start the ranks with the mpiexec of that library, keep one MPI per environment, or set TAUT_MPI";
     Err(Error::new(ErrorKind::Unavailable, message).help(help))
 }
 
@@ -174,11 +190,17 @@ impl Transport for Mpi {
             unsafe {
                 if receiving {
                     let (data, length) = (receive.as_mut_ptr().cast(), receive.len() as c_int);
-                    check((calls.irecv)(data, length, byte, mate, MESSAGE, communicator, &raw mut received), "MPI_Irecv")?;
+                    check(
+                        (calls.irecv)(data, length, byte, mate, MESSAGE, communicator, &raw mut received),
+                        "MPI_Irecv",
+                    )?;
                 }
                 if sending {
                     let (data, length) = (send.as_ptr().cast(), send.len() as c_int);
-                    check((calls.isend)(data, length, byte, mate, MESSAGE, communicator, &raw mut sent), "MPI_Isend")?;
+                    check(
+                        (calls.isend)(data, length, byte, mate, MESSAGE, communicator, &raw mut sent),
+                        "MPI_Isend",
+                    )?;
                 }
             }
         }

@@ -20,7 +20,8 @@ pub(super) struct Launcher {
 /// The launcher that started this process; `None` if it was started alone.
 pub(super) fn launcher() -> Option<Launcher> {
     let number = |name: &str| env::var(name).ok()?.parse().ok();
-    let known = [("Open MPI", "OMPI_COMM_WORLD_SIZE"), ("MPICH", "PMI_SIZE"), ("Slurm", "SLURM_STEP_NUM_TASKS")];
+    let known =
+        [("Open MPI", "OMPI_COMM_WORLD_SIZE"), ("MPICH", "PMI_SIZE"), ("Slurm", "SLURM_STEP_NUM_TASKS")];
     known.into_iter().find_map(|(name, variable)| Some(Launcher { name, ranks: number(variable)? }))
 }
 
@@ -43,8 +44,11 @@ const STANDARD: &[&str] = if cfg!(target_os = "macos") {
 #[cfg(unix)]
 const MPICH: &[&str] = if cfg!(target_os = "macos") { &["libmpi.12.dylib"] } else { &["libmpi.so.12"] };
 #[cfg(unix)]
-const OPEN_MPI: &[&str] =
-    if cfg!(target_os = "macos") { &["libmpi.40.dylib", "libmpi.dylib"] } else { &["libmpi.so.40", "libmpi.so"] };
+const OPEN_MPI: &[&str] = if cfg!(target_os = "macos") {
+    &["libmpi.40.dylib", "libmpi.dylib"]
+} else {
+    &["libmpi.so.40", "libmpi.so"]
+};
 
 /// The library to use; `None` if the process was started alone and no library is there.
 #[cfg(unix)]
@@ -52,7 +56,9 @@ pub(super) fn open() -> Result<Option<Library>> {
     let launcher = launcher();
     if let Some(path) = env::var_os("TAUT_MPI").filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
-        return Library::open(&path).map(Some).map_err(|error| error.about(format_args!("TAUT_MPI={}", path.display())));
+        return Library::open(&path)
+            .map(Some)
+            .map_err(|error| error.about(format_args!("TAUT_MPI={}", path.display())));
     }
     // A second copy beside a library that is in use would not know of its ranks.
     let all = || [STANDARD, MPICH, OPEN_MPI].into_iter().flatten();
@@ -84,10 +90,8 @@ pub(super) fn open() -> Result<Option<Library>> {
             }
         }
     }
-    let mut message = format!(
-        "{} started {} ranks, but no MPI library of it was found",
-        launcher.name, launcher.ranks
-    );
+    let mut message =
+        format!("{} started {} ranks, but no MPI library of it was found", launcher.name, launcher.ranks);
     for reason in reasons {
         message.push_str("\n    ");
         message.push_str(&reason);

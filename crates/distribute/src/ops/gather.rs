@@ -39,7 +39,10 @@ impl Op for AllGather {
             return Err(Error::shape("expected rank >= 1, got a scalar").help("use expand_dims first"));
         };
         *rows = rows.checked_mul(self.group.size()).ok_or_else(|| {
-            Error::shape(format!("{} times {rows} rows are more than memory has addresses", self.group.size()))
+            Error::shape(format!(
+                "{} times {rows} rows are more than memory has addresses",
+                self.group.size()
+            ))
         })?;
         Ok(Spec::new(inputs[0].dtype, shape).into())
     }

@@ -180,7 +180,8 @@ impl Op for ReduceScatter {
             return Err(Error::shape("expected rank >= 1, got a scalar"));
         };
         if !rows.is_multiple_of(ranks) {
-            let message = format!("the first axis must be a multiple of the number of ranks, {ranks}, got {rows}");
+            let message =
+                format!("the first axis must be a multiple of the number of ranks, {ranks}, got {rows}");
             return Err(Error::shape(message).help("pad it, or use all_reduce"));
         }
         let mut shape = spec.shape.to_vec();

@@ -55,7 +55,8 @@ pub fn reduce_shard(x: impl Into<Tensor>, how: ReduceOp, group: &Group) -> Resul
         ReduceOp::Sum => Ok(sum),
         ReduceOp::Mean => mul(sum, 1.0 / group.size() as f64),
         ReduceOp::Max | ReduceOp::Min => {
-            Err(Error::value(format!("shards must be reduced by Sum or Mean, got {how:?}")).at(Location::caller()))
+            Err(Error::value(format!("shards must be reduced by Sum or Mean, got {how:?}"))
+                .at(Location::caller()))
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::clip::Clip;
 use super::{LearningRate, UpdateRule, compute_dtype};
-use crate::train::SMALL;
 use crate::schedules::{Schedule, check_rate};
+use crate::train::SMALL;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -135,7 +135,8 @@ impl Optimizer {
         }
         let made = Optimizer::make(self.parts.rule.clone(), &self.variables(), Some(group))?;
         made.modified(|parts| {
-            (parts.clip, parts.decay, parts.momentum) = (self.parts.clip, self.parts.decay, self.parts.momentum);
+            (parts.clip, parts.decay, parts.momentum) =
+                (self.parts.clip, self.parts.decay, self.parts.momentum);
             for (entry, own) in parts.entries.iter_mut().zip(&self.parts.entries) {
                 (entry.decays, entry.average) = (own.decays, own.average.clone());
             }

@@ -38,7 +38,9 @@ impl Trainer {
         if let Some(sharding) = self.parts.optimizer.sharding()
             && !sharding.is(group)
         {
-            let message = format!("the optimizer must be sharded over the trainer's group, got {sharding:?} and {group:?}");
+            let message = format!(
+                "the optimizer must be sharded over the trainer's group, got {sharding:?} and {group:?}"
+            );
             return Err(Error::value(message).at(at));
         }
         let distribution = Distribution::new(group).map_err(|error| error.at(at))?;
@@ -110,7 +112,11 @@ impl Trainer {
     /// Whether a dataset from which nothing more comes is empty.
     pub(super) fn is_empty(&self, data: &Dataset<Batch>, batches: &Iter<Batch>) -> Result<bool> {
         // With fewer batches than ranks, some ranks have none.
-        if self.ranks() > 1 { Ok(data.iter()?.next().is_none()) } else { Ok(batches.position().delivered == 0) }
+        if self.ranks() > 1 {
+            Ok(data.iter()?.next().is_none())
+        } else {
+            Ok(batches.position().delivered == 0)
+        }
     }
 
     /// Whether any rank has callbacks: without, ranks need not ask each other after each step whether one stops.
@@ -158,7 +164,12 @@ impl Trainer {
     }
 
     #[track_caller]
-    pub(super) fn run_step_together(&self, distribution: &Distribution, x: &Tensor, y: &Tensor) -> Result<f64> {
+    pub(super) fn run_step_together(
+        &self,
+        distribution: &Distribution,
+        x: &Tensor,
+        y: &Tensor,
+    ) -> Result<f64> {
         distribution.check_intact()?;
         let group = &distribution.group;
         let run = || {
@@ -172,7 +183,8 @@ impl Trainer {
             random::set_state((seed, random::state().1));
             loss
         };
-        run().inspect_err(|error| distribution.note_failure(error))
+        run()
+            .inspect_err(|error| distribution.note_failure(error))
             .map_err(|error: Error| error.about(format_args!("rank {} of {}", group.rank(), group.size())))
     }
 
@@ -180,7 +192,11 @@ impl Trainer {
     fn shared_variables(&self) -> Vec<(String, taut_autodiff::Variable)> {
         let shards = self.shards();
         let all = self.parts.model.named_variables().into_iter().chain(
-            self.parts.optimizer.named_variables().into_iter().map(|(name, variable)| (format!("{OPTIMIZER}{name}"), variable)),
+            self.parts
+                .optimizer
+                .named_variables()
+                .into_iter()
+                .map(|(name, variable)| (format!("{OPTIMIZER}{name}"), variable)),
         );
         all.filter(|(name, _)| !shards.contains_key(name)).collect()
     }
@@ -206,7 +222,8 @@ impl Trainer {
     pub(super) fn sum_over_ranks(&self, own: EpochProgress) -> Result<EpochProgress> {
         let Some(group) = self.group() else { return Ok(own) };
         let (steps, samples, loss) = own.sums();
-        let all = group.all_gather_words("sums of losses", &[steps as u64, samples as u64, loss.to_bits()])?;
+        let all =
+            group.all_gather_words("sums of losses", &[steps as u64, samples as u64, loss.to_bits()])?;
         let column = |i: usize| all.iter().skip(i).step_by(3);
         let losses = column(2).map(|bits| f64::from_bits(*bits)).collect();
         let loss = tree_sum(losses, |a, b| Ok::<_, Error>(a + b))?.unwrap_or(0.0);

@@ -103,7 +103,8 @@ impl TrainingParts {
             (loss, predicted, gradients)
         };
         with_source_location(None, self.at, || {
-            let is_updated = |(variable, old): &(Variable, Tensor)| !variable.value().same_value_and_links(old);
+            let is_updated =
+                |(variable, old): &(Variable, Tensor)| !variable.value().same_value_and_links(old);
             let updated = states.into_iter().filter(is_updated).map(|(variable, _)| variable).collect();
             let gradients = distribution.share(gradients, updated, &self.optimizer)?;
             self.optimizer.apply(&self.check_gradients(gradients)?)?;

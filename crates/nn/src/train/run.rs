@@ -106,9 +106,9 @@ impl Trainer {
         let (clock, before) = (Instant::now(), self.state.progress.seconds);
         let number = self.state.epochs + 1;
         let ranks = self.ranks() as u64;
-        let of = self.steps_per_epoch.or_else(|| {
-            data.cardinality().known().map(|count| count.div_ceil(ranks) as usize)
-        });
+        let of = self
+            .steps_per_epoch
+            .or_else(|| data.cardinality().known().map(|count| count.div_ceil(ranks) as usize));
         let mut batches = match continued.take() {
             Some(batches) => batches,
             None => self.position(data)?,
@@ -199,8 +199,11 @@ impl Trainer {
         self.state.epochs = number;
         self.state.progress = EpochProgress::default();
         // Finite data starts again with each epoch; with `steps_per_epoch` it continues.
-        self.state.position =
-            if self.steps_per_epoch.is_some() { self.global_position(position).to_string() } else { String::new() };
+        self.state.position = if self.steps_per_epoch.is_some() {
+            self.global_position(position).to_string()
+        } else {
+            String::new()
+        };
         Ok(())
     }
 }

@@ -245,7 +245,11 @@ impl Trainer {
     }
 
     /// A function with the trainer's options.
-    pub(super) fn traced<A: Nest<Owned = A>>(&self, name: &str, function: Function<A, Tensor>) -> Function<A, Tensor> {
+    pub(super) fn traced<A: Nest<Owned = A>>(
+        &self,
+        name: &str,
+        function: Function<A, Tensor>,
+    ) -> Function<A, Tensor> {
         let function = function.named(name).jit_compile(self.native).on_retrace(OnRetrace::Allow);
         match self.budget {
             Some(budget) => function.memory_budget(budget),
