@@ -9,7 +9,7 @@ use taut_core::{DType, Error, ErrorKind, Result, interrupt};
 use taut_memory::Location;
 
 /// The time after which a rank that does not come is given up.
-const TIMEOUT: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_mins(5);
 /// The part of that time after which waiting ranks say where they are.
 const ANNOUNCED_AFTER: u32 = 10;
 /// Bytes of the header of the first message between two ranks in a collective.

@@ -8,7 +8,7 @@ use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::binary::mul;
 use taut_core::ops::reduce::sum;
 use taut_core::ops::unary::cast;
-use taut_core::{DType, Result, Tensor, trace};
+use taut_core::{DType, Result, Spec, Tensor, trace};
 use taut_distribute::{
     Group, ReduceOp, all_gather, all_reduce, broadcast, broadcast_variables, check_equal, gather_shards,
     own_shard, reduce_scatter, reduce_shard, replace_shards, tree_sum,
@@ -222,7 +222,7 @@ fn step(x: &Tensor, group: &Group) -> Result<Tensor> {
 fn a_sum_works_in_the_memory_of_its_input() {
     let _alone = taut_testing::exclusive();
     let group = Group::paper(4).unwrap();
-    let spec = Tensor::from_slice(&[0f32; 10_000], [10_000]).unwrap().spec().clone();
+    let spec = Spec::new(DType::F32, [10_000]);
     let graph = trace(&[spec], |x| {
         let y = mul(&x[0], 2.0)?;
         Ok(vec![all_reduce(y, ReduceOp::Sum, &group)?])
@@ -245,7 +245,7 @@ fn variables_are_compared_and_broadcast() {
         let weight = Variable::new(Tensor::from_slice(&[2.0, value], [2]).unwrap()).unwrap();
         let named = [("bias".to_owned(), equal), ("weight".to_owned(), weight.clone())];
         let message = check_equal(&named, group).unwrap_err().message().to_owned();
-        broadcast_variables(&[weight.clone()], 2, group).unwrap();
+        broadcast_variables(std::slice::from_ref(&weight), 2, group).unwrap();
         check_equal(&named, group).unwrap();
         assert_eq!(weight.read().to_vec::<f32>().unwrap(), [2.0, 1.5]);
         message

@@ -313,8 +313,7 @@ fn a_nan_on_one_rank_is_an_error_on_all_and_changes_nothing() {
         let optimizer = Optimizer::new(adam(), &model.trainable_variables()).unwrap();
         let trainer = Trainer::new(model, MeanSquaredError, optimizer).distribute(group).unwrap();
         let before = bits(&**trainer.model());
-        let x =
-            Tensor::from_slice(&vec![if group.rank() == 1 { -100.0f32 } else { 100.0 }; 8], [1, 8]).unwrap();
+        let x = Tensor::from_slice(&[if group.rank() == 1 { -100.0f32 } else { 100.0 }; 8], [1, 8]).unwrap();
         let y = Tensor::from_slice(&[1.0f32; 3], [1, 3]).unwrap();
         let error = trainer.train_step(&x, &y).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Numeric, "{error}");

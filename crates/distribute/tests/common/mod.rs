@@ -5,7 +5,7 @@ use taut_distribute::{Group, Threads};
 
 /// What `work` returns on each rank.
 pub fn on_ranks<T: Send>(ranks: usize, work: impl Fn(&Group) -> T + Sync) -> Vec<T> {
-    on(Threads::of(ranks), Duration::from_secs(60), work)
+    on(Threads::of(ranks), Duration::from_mins(1), work)
 }
 
 /// As [`on_ranks`], on these transports; ranks wait for each other for at most `timeout`.
