@@ -29,8 +29,8 @@ newaxis = None
 # Submodules that are imported on first use.
 _MODULES = frozenset(
     {
-        *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "experimental"),
-        *("image", "io", "keras", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged", "random"),
+        *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "distribute"),
+        *("experimental", "image", "io", "keras", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged", "random"),
         *("sparse", "strings", "summary", "test", "train", "version"),
     }
 )

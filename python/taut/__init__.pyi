@@ -104,7 +104,7 @@ from .variable import (
 
 from . import array_api as array_api, autodiff as autodiff, autograph as autograph, bitwise as bitwise
 from . import compat as compat, config as config, data as data, debugging as debugging, dtypes as dtypes
-from . import errors as errors
+from . import distribute as distribute, errors as errors
 from . import image as image, keras as keras, linalg as linalg, math as math, memory as memory, nest as nest
 from . import nn as nn, optimizers as optimizers, profiler as profiler, random as random, test as test, train as train
 from . import version as version

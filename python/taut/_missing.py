@@ -40,9 +40,13 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Several devices and processes",
-        """distribute tpu DeviceSpec CriticalSection
-        config.experimental_connect_to_cluster config.experimental_connect_to_host""",
-        "there is one device, the CPU; memory_budget= lets a large batch run on it",
+        """tpu DeviceSpec CriticalSection
+        config.experimental_connect_to_cluster config.experimental_connect_to_host distribute.CentralStorageStrategy
+        distribute.CrossDeviceOps distribute.DistributedIterator distribute.DistributedValues
+        distribute.HierarchicalCopyAllReduce distribute.InputReplicationMode distribute.NcclAllReduce
+        distribute.ReductionToOneDevice distribute.RunOptions distribute.Server distribute.StrategyExtended
+        distribute.TPUStrategy distribute.cluster_resolver distribute.coordinator distribute.experimental""",
+        "a process has one device, the CPU; mpiexec starts several for tf.distribute.MultiWorkerMirroredStrategy",
     ),
     (
         "Models as files",

@@ -159,3 +159,9 @@ class UnknownError(OpError, RuntimeError):
     """An error of another kind."""
 
     error_code = UNKNOWN
+
+
+class UnavailableError(OpError, ConnectionError):
+    """Another process cannot be reached, has ended, or does something else."""
+
+    error_code = UNAVAILABLE

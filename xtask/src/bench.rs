@@ -3,9 +3,9 @@
 use crate::shell::{Result, cargo, command, root, section};
 use std::ffi::OsString;
 
-const SUITES: [&str; 6] = ["engine", "tape", "function", "control", "budget", "peers"];
+const SUITES: [&str; 7] = ["engine", "tape", "function", "control", "budget", "distribute", "peers"];
 
-/// `[engine|tape|function|control|budget|peers] [filter]`; a filter alone applies to the suite `engine`.
+/// `[engine|tape|function|control|budget|distribute|peers] [filter]`; a filter alone applies to the suite `engine`.
 pub fn run(words: &[String]) -> Result {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
@@ -23,9 +23,17 @@ fn measure(suite: &str, filter: &str) -> Result {
         "function" => function(filter),
         "control" => control(filter),
         "budget" => budget(filter),
+        "distribute" => distribute(),
         "peers" => everything(filter),
         _ => rows(suite, filter),
     }
+}
+
+/// Several processes, beside DDP of the torch that `PEERS_TORCH_PYTHON` names. The package is the installed one.
+fn distribute() -> Result {
+    let python = crate::python::environment()?;
+    let script = root().join("benches/distribute.py");
+    command(python).arg(script).env("TAUT_TEST_MPI", &crate::python::mpi_environments()?).run()
 }
 
 /// The rows of one of the project's own benches.

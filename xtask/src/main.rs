@@ -111,7 +111,8 @@ fn test() -> Result {
     shell::command(&python).arg(root().join("tests/conformance/check.py")).arg(&samples).run()?;
     section("The Python package");
     python::install(&python)?;
-    shell::command(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).run()?;
+    let pytest = shell::command(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
+    pytest.env("TAUT_TEST_MPI", &python::mpi_environments()?).run()?;
     python_examples(&python)
 }
 

@@ -52,6 +52,34 @@ pub fn install(python: &Path) -> Result {
         .run()
 }
 
+/// The MPI libraries that the tests use, by the names of their packages. Each has an environment of its own: they overwrite each
+/// other's `mpiexec`.
+#[cfg(unix)]
+const MPI: [&str; 2] = ["mpich>=5,<6", "openmpi>=5,<6"];
+
+/// The folders of environments with one MPI each, which are made on first use, as a search path.
+#[cfg(unix)]
+pub fn mpi_environments() -> Result<String> {
+    let mut homes = Vec::new();
+    for package in MPI {
+        let name = package.split('>').next().unwrap_or(package);
+        let home = root().join("target/mpi").join(name);
+        if !home.join("bin/mpiexec").exists() {
+            println!("installing {package} in {}", home.display());
+            command("python3").args(["-m", "venv", "--clear"]).arg(&home).run()?;
+            pip(&home.join("bin/python")).arg(package).run()?;
+        }
+        homes.push(home.to_string_lossy().into_owned());
+    }
+    Ok(homes.join(":"))
+}
+
+/// MPI is tested on Unix.
+#[cfg(not(unix))]
+pub fn mpi_environments() -> Result<String> {
+    Ok(String::new())
+}
+
 /// Formatting, lints and types of the Python code; the settings are in `pyproject.toml`. Formats instead if `fix` is set.
 pub fn lint(python: &Path, fix: bool) -> Result {
     let folders = ["python"];

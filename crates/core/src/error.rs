@@ -34,6 +34,8 @@ pub enum ErrorKind {
     Graph,
     /// A shape depends on the value of a traced tensor. A traced function that needs one runs op by op instead.
     DynamicShape,
+    /// Another process cannot be reached, has ended, or does something else.
+    Unavailable,
 }
 
 /// An error with the op, the specs of its inputs and the caller's line.

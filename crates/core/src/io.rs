@@ -12,6 +12,7 @@ mod safetensors;
 
 pub use self::safetensors::{
     Safetensors, load_safetensors, read_safetensors, save_safetensors, write_safetensors,
+    write_safetensors_by,
 };
 #[cfg(feature = "npz")]
 pub use npz::{load_npz, read_npz, save_npz, save_npz_compressed, write_npz, write_npz_compressed};

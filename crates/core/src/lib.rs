@@ -41,7 +41,7 @@ pub use mode::{
 };
 pub use op::{
     CloneOp, Cost, Decompose, Effects, Epilogue, Form, FuseEpilogue, Kernel, Op, PrunedOp, Spec, Specs,
-    Subgraphs, ViewOp, VmapCall,
+    Subgraphs, Traffic, ViewOp, VmapCall,
 };
 pub use promote::{float_of, promote, promote_scalar};
 pub use scalar::{Host, Operand, Scalar};

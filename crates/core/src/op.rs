@@ -158,6 +158,17 @@ impl Cost {
     }
 }
 
+/// What an op exchanges with other processes in one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// The number of processes that take part.
+    pub ranks: usize,
+    /// Messages that the busiest process sends, one after the other.
+    pub messages: u64,
+    /// Bytes that it sends.
+    pub bytes: u64,
+}
+
 /// A tensor operation with its attributes.
 ///
 /// `infer` and `run` see specs and views, never tensors: the same op serves eager calls, tracing and planned execution.
@@ -172,6 +183,7 @@ impl Cost {
 /// | [`scratch`](Op::scratch), [`aliases`](Op::aliases) | the memory it needs and may overwrite | none |
 /// | [`effects`](Op::effects) | why a call must not be dropped, reordered or merged | from the kernel and the subgraphs |
 /// | [`cost`](Op::cost), [`footprint`](Op::footprint) | estimates for profiles and caches | one operation per element |
+/// | [`traffic`](Op::traffic) | what it exchanges with other processes | nothing |
 /// | [`form`](Op::form) | what the compiler can rewrite and fuse | opaque |
 /// | [`vmap`](Op::vmap) | its batching rule | one call per set of inputs |
 /// | [`rows`](Op::rows) | what it does with the rows of a batch: [`RowRule`] | from the form; otherwise it mixes them |
@@ -236,6 +248,11 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
             subgraphs.graphs().iter().map(|(_, graph)| graph.footprint()).sum::<usize>()
         });
         size_of_val(self) + subgraphs
+    }
+
+    /// What it exchanges with other processes; `None` if nothing. Such an op is a collective: its effects keep it in order.
+    fn traffic(&self, _inputs: &[&Spec]) -> Option<Traffic> {
+        None
     }
 
     /// What it computes, in the terms the compiler can rewrite and fuse.
@@ -306,6 +323,12 @@ impl Effects {
     #[inline]
     pub fn allows_cse(self) -> bool {
         !self.has(Effects::NO_CSE)
+    }
+
+    /// These effects and those; `|` in constants.
+    #[must_use]
+    pub const fn and(self, others: Effects) -> Effects {
+        Effects(self.0 | others.0)
     }
 
     /// These effects but for those.

@@ -2,6 +2,8 @@
 
 mod callback;
 mod checkpoint;
+mod distribute;
+mod distribution;
 mod history;
 mod numerics;
 mod parts;
@@ -13,6 +15,7 @@ mod trainer;
 
 pub use callback::{Callback, Flow, Step};
 pub use checkpoint::Checkpoint;
+pub(crate) use distribution::SMALL;
 pub use history::{Epoch, History};
 pub use stop::{EarlyStopping, ReduceRate, SaveBest};
 pub use trainer::{Every, Trainer};

@@ -7,7 +7,7 @@ use crate::{Packing, PlanRequest, placement};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::ValueId;
-use taut_core::{Cost, DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor};
+use taut_core::{Cost, DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor, Traffic};
 use taut_memory::Location;
 
 /// The memory of a storage.
@@ -218,6 +218,17 @@ impl Program {
         self.repeated_steps().map(cost).fold(Cost::default(), Cost::plus)
     }
 
+    /// The steps that exchange with other processes, in order, with what each sends. A step that holds graphs counts one run of
+    /// each.
+    pub fn collectives(&self) -> Vec<(&ProgramStep, Traffic)> {
+        let traffic = |step: &ProgramStep| {
+            let specs: SmallVec<[Spec; 3]> =
+                step.operands.iter().map(|o| Spec::new(o.dtype, o.layout.shape.clone())).collect();
+            traffic_of(&**step.op.as_ref()?, &specs.iter().collect::<SmallVec<[&Spec; 3]>>())
+        };
+        self.steps.iter().filter_map(|step| Some((step, traffic(step)?))).collect()
+    }
+
     /// All bytes in use at the peak: inputs, constants, output buffers and the arena.
     pub fn total_bytes(&self) -> usize {
         self.input_bytes() + self.variable_bytes() + self.constant_bytes() + self.peak_bytes()
@@ -306,4 +317,22 @@ impl Program {
         }
         Ok(())
     }
+}
+
+/// What an op and the graphs that it holds exchange with other processes.
+fn traffic_of(op: &dyn Op, inputs: &[&Spec]) -> Option<Traffic> {
+    if let Some(traffic) = op.traffic(inputs) {
+        return Some(traffic);
+    }
+    let graphs = op.subgraphs()?.graphs();
+    let nodes = graphs.iter().flat_map(|(_, graph)| graph.nodes.iter().map(move |node| (graph, node)));
+    let each = nodes.filter_map(|(graph, node)| {
+        let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
+        traffic_of(&*node.op, &specs)
+    });
+    each.reduce(|a, b| Traffic {
+        ranks: a.ranks.max(b.ranks),
+        messages: a.messages.saturating_add(b.messages),
+        bytes: a.bytes.saturating_add(b.bytes),
+    })
 }

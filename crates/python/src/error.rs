@@ -85,6 +85,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::Index => "InvalidIndexError",
         ErrorKind::OutOfMemory => "ResourceExhaustedError",
         ErrorKind::Format => "DataLossError",
+        ErrorKind::Unavailable => "UnavailableError",
         ErrorKind::Graph => "OperatorNotAllowedInGraphError",
         ErrorKind::DynamicShape => DYNAMIC_SHAPE,
         _ => "InvalidArgumentError",

@@ -12,6 +12,7 @@ mod checkpoint;
 mod control;
 mod convert;
 mod data;
+mod distribute;
 mod dlpack;
 mod dtype;
 mod error;
@@ -62,6 +63,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::data::{Dataset, DatasetIterator, close_iterators, digits};
+    #[pymodule_export]
+    use super::distribute::{Group, rank_plan};
     #[pymodule_export]
     use super::dlpack::from_dlpack;
     #[pymodule_export]

@@ -38,10 +38,11 @@ pub use taut_core::ops::{self, nn, random};
 pub use taut_core::{
     Bool, Cost, DType, Differentiable, Effects, Element, Ellipsis, Error, ErrorKind, Form, Gradients, Graph,
     Host, Index, IntoTensor, Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set,
-    Shape, Spec, Specs, Strides, Subgraphs, Tensor, Traced, ViewOp, VjpCall, VmapCall, apply, apply_many,
-    bf16, f16, graph, io, promote, s, set_warning_sink, trace,
+    Shape, Spec, Specs, Strides, Subgraphs, Tensor, Traced, Traffic, ViewOp, VjpCall, VmapCall, apply,
+    apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
 pub use taut_data as data;
+pub use taut_distribute as distribute;
 pub use taut_function::{
     FrontierRow, Function, MemoryBudget, MemoryFrontier, OnRetrace, TensorSpec, function,
 };
@@ -102,6 +103,7 @@ mod book {
         TextAndFiles: "../../../docs/src/text-and-files.md";
         Optimizers: "../../../docs/src/optimizers.md";
         Training: "../../../docs/src/training.md";
+        Distribute: "../../../docs/src/distribute.md";
         Profile: "../../../docs/src/profile.md";
         Graphs: "../../../docs/src/graphs.md";
         AddingAnOp: "../../../docs/src/adding-an-op.md";

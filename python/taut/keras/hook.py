@@ -23,7 +23,7 @@ BRANCHES = {
     "keras.src.backend": f"""
 from {PACKAGE} import *
 from {PACKAGE}.variable import Variable as BackendVariable
-distribution_lib = None
+from {PACKAGE} import distribution_lib
 # Preprocessing layers import the backend "tensorflow" by name for tensors of tf.data, which are this package's.
 import {PACKAGE}.tensorflow as tensorflow
 """,

@@ -202,16 +202,57 @@ fn read_tensor(info: &TensorInfo, reader: &mut dyn Read, at: Location) -> Result
 
 fn write<N: AsRef<str>, T: Borrow<Tensor>>(
     writer: &mut dyn Write,
-    mut tensors: Vec<(N, T)>,
+    tensors: Vec<(N, T)>,
     metadata: &BTreeMap<String, String>,
     at: Location,
 ) -> Result<()> {
+    let specs = tensors.iter().map(|(name, tensor)| (name, tensor.borrow().spec().clone())).collect();
+    write_each(writer, specs, metadata, |i| Ok(tensors[i].1.borrow().clone()), at)
+}
+
+/// Writes named tensors of these specs, each of which `value` computes by its index when it is its turn: one at a time is live. The
+/// order depends on the specs alone. See [`save_safetensors`].
+///
+/// ```
+/// # use std::collections::BTreeMap;
+/// # use taut_core::{DType, Spec, Tensor, io, ops::creation::zeros};
+/// let mut bytes = Vec::new();
+/// let specs = vec![("x", Spec::new(DType::U8, [2])), ("y", Spec::new(DType::F32, [1]))];
+/// let compute = |i: usize| if i == 0 { Tensor::new([7u8, 8]) } else { zeros([1], DType::F32) };
+/// io::write_safetensors_by(&mut bytes, specs, &BTreeMap::new(), compute)?;
+/// assert_eq!(io::read_safetensors(&bytes)?.get("x").unwrap().to_vec::<u8>()?, [7, 8]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn write_safetensors_by<N: AsRef<str>>(
+    mut writer: impl Write,
+    specs: Vec<(N, Spec)>,
+    metadata: &BTreeMap<String, String>,
+    value: impl FnMut(usize) -> Result<Tensor>,
+) -> Result<()> {
+    let at = Location::caller();
+    write_each(&mut writer, specs, metadata, value, at).map_err(|error| error.at(at))
+}
+
+fn write_each<N: AsRef<str>>(
+    writer: &mut dyn Write,
+    specs: Vec<(N, Spec)>,
+    metadata: &BTreeMap<String, String>,
+    mut value: impl FnMut(usize) -> Result<Tensor>,
+    at: Location,
+) -> Result<()> {
+    let mut specs: Vec<(usize, (N, Spec))> = specs.into_iter().enumerate().collect();
     // Wide elements first, so that every tensor begins at a multiple of its element's size.
-    tensors.sort_by_key(|(_, tensor)| std::cmp::Reverse(tensor.borrow().dtype().size()));
-    writer.write_all(&header(&tensors, metadata)?)?;
-    for (name, tensor) in &tensors {
+    specs.sort_by_key(|(_, (_, spec))| std::cmp::Reverse(spec.dtype.size()));
+    writer.write_all(&header(&specs, metadata)?)?;
+    for (i, (name, spec)) in &specs {
         let put = |bytes: &[u8]| -> Result<()> { Ok(writer.write_all(bytes)?) };
-        write_tensor(tensor.borrow(), at, put).map_err(|error| error.about(name.as_ref()))?;
+        let tensor = value(*i)?;
+        if tensor.spec() != spec {
+            let message = format!("the tensor '{}' must be {spec}, got {}", name.as_ref(), tensor.spec());
+            return Err(Error::value(message));
+        }
+        write_tensor(&tensor, at, put).map_err(|error| error.about(name.as_ref()))?;
     }
     Ok(())
 }
@@ -236,8 +277,8 @@ fn to_little_endian(bytes: &mut [u8], dtype: DType) {
 }
 
 /// Length and text of the header, padded so that the elements begin at a multiple of eight.
-fn header<N: AsRef<str>, T: Borrow<Tensor>>(
-    tensors: &[(N, T)],
+fn header<N: AsRef<str>>(
+    specs: &[(usize, (N, Spec))],
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>> {
     let mut entries = Vec::new();
@@ -248,8 +289,8 @@ fn header<N: AsRef<str>, T: Borrow<Tensor>>(
     }
     let mut names = HashSet::from([METADATA]);
     let mut offset = 0;
-    for (name, tensor) in tensors {
-        let (name, spec) = (name.as_ref(), tensor.borrow().spec());
+    for (_, (name, spec)) in specs {
+        let name = name.as_ref();
         if !names.insert(name) {
             return Err(Error::value(format!("tensor names must be distinct, got '{name}' twice")));
         }

@@ -6,6 +6,7 @@ use taut_core::ops::binary::{add, clip_by_value, div, maximum, mul, sub};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::unary::{cast, sqrt, square};
 use taut_core::{DType, Error, Result, Tensor};
+use taut_distribute::{Group, ReduceOp, all_reduce};
 
 /// How gradients are clipped.
 ///
@@ -38,6 +39,8 @@ pub(super) enum UpdateGradient {
     Dense(Tensor),
     /// Values for some rows.
     Sparse(SparseRows),
+    /// This rank's part of the values, in row-major order.
+    Shard(Tensor, Group),
 }
 
 impl UpdateGradient {
@@ -48,6 +51,10 @@ impl UpdateGradient {
                 sum(square(cast(tensor, compute_dtype(tensor.dtype()))?)?, None, false)?
             }
             UpdateGradient::Sparse(rows) => rows.squares()?,
+            UpdateGradient::Shard(tensor, group) => {
+                let own = sum(square(cast(tensor, compute_dtype(tensor.dtype()))?)?, None, false)?;
+                all_reduce(cast(own, DType::F64)?, ReduceOp::Sum, group)?
+            }
         };
         cast(total, DType::F64)
     }

@@ -3,15 +3,17 @@
 use super::clip::Clip;
 use super::{LearningRate, UpdateRule, compute_dtype};
 use crate::schedules::{Schedule, check_rate};
+use crate::train::SMALL;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use taut_autodiff::Variable;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::{
-    DType, Error, ErrorKind, Gradient, IndexedSlices, Result, Shape, Tensor, is_tracing, record, warn,
+    DType, Error, ErrorKind, Gradient, IndexedSlices, Result, Shape, Spec, Tensor, is_tracing, record, warn,
     with_source_location,
 };
+use taut_distribute::Group;
 use taut_function::{Function, OnRetrace, function};
 use taut_memory::{Category, Location};
 
@@ -59,6 +61,8 @@ pub(super) struct OptimizerParts {
     pub(super) calls: usize,
     /// The decay rate of the moving averages of values.
     pub(super) momentum: Option<f64>,
+    /// The ranks over which slots are sharded.
+    pub(super) sharding: Option<Group>,
     warned: Arc<Warned>,
 }
 
@@ -71,6 +75,8 @@ pub(super) struct TrackedVariable {
     pub(super) gradient: Option<Variable>,
     pub(super) average: Option<Variable>,
     pub(super) decays: bool,
+    /// Whether the slots are this rank's shards.
+    pub(super) is_sharded: bool,
 }
 
 #[derive(Clone)]
@@ -86,6 +92,15 @@ struct Warned {
     dense: AtomicBool,
 }
 
+/// The spec of a shard of a variable. Fails for a rule whose update of a part depends on the whole.
+fn shard_spec(rule: &dyn UpdateRule, spec: &Spec, group: &Group) -> Result<Spec> {
+    if !rule.is_rowwise() || rule.slots(spec).iter().any(|slot| slot.shape != spec.shape) {
+        let message = format!("a sharded optimizer's rule must treat elements independently, got {rule:?}");
+        return Err(Error::value(message).help("use Optimizer::new, or a rule such as Adam"));
+    }
+    Ok(Spec::new(spec.dtype, [spec.shape.len().div_ceil(group.size())]))
+}
+
 /// A variable of the optimizer's state.
 fn state_variable(name: &str, shape: Shape, dtype: DType, initial: f64) -> Result<Variable> {
     let value = broadcast_to(Tensor::constant(initial, dtype)?, shape)?;
@@ -97,11 +112,63 @@ impl Optimizer {
     #[track_caller]
     pub fn new(rule: impl UpdateRule, variables: &[Variable]) -> Result<Optimizer> {
         let at = Location::caller();
-        with_source_location(None, at, || Optimizer::make(Arc::new(rule), variables))
+        with_source_location(None, at, || Optimizer::make(Arc::new(rule), variables, None))
             .map_err(|error| error.at(at))
     }
 
-    fn make(rule: Arc<dyn UpdateRule>, variables: &[Variable]) -> Result<Optimizer> {
+    /// As [`Optimizer::new`], with slots that are sharded over the ranks of a group (ZeRO, stage 1): each rank has one part of the slots of
+    /// every variable, updates that part of the variable, and gathers the others. Variables of less than 64 KiB are not sharded.
+    ///
+    /// For rules that treat elements independently, such as [`Adam`](super::Adam); it is an error for others. Used by a trainer that is
+    /// [distributed](crate::Trainer::distribute) over the same group.
+    #[track_caller]
+    pub fn sharded(rule: impl UpdateRule, variables: &[Variable], group: &Group) -> Result<Optimizer> {
+        let at = Location::caller();
+        with_source_location(None, at, || Optimizer::make(Arc::new(rule), variables, Some(group)))
+            .map_err(|error| error.at(at))
+    }
+
+    /// The optimizer for another group: with slots of its own if they are sharded, and otherwise itself. For plans.
+    pub(crate) fn for_group(&self, group: &Group) -> Result<Optimizer> {
+        if self.parts.sharding.is_none() {
+            return Ok(self.clone());
+        }
+        let made = Optimizer::make(self.parts.rule.clone(), &self.variables(), Some(group))?;
+        made.modified(|parts| {
+            (parts.clip, parts.decay, parts.momentum) =
+                (self.parts.clip, self.parts.decay, self.parts.momentum);
+            for (entry, own) in parts.entries.iter_mut().zip(&self.parts.entries) {
+                (entry.decays, entry.average) = (own.decays, own.average.clone());
+            }
+            Ok(())
+        })
+    }
+
+    /// The ranks over which slots are sharded.
+    pub fn sharding(&self) -> Option<&Group> {
+        self.parts.sharding.as_ref()
+    }
+
+    /// Whether the slots of a variable are shards.
+    pub(crate) fn is_sharded(&self, variable: usize) -> bool {
+        self.parts.entries[variable].is_sharded
+    }
+
+    /// The names of the state that is sharded, with the shape of the whole.
+    pub(crate) fn sharded_names(&self) -> Vec<(String, Shape)> {
+        let entries = self.parts.entries.iter().enumerate().filter(|(_, entry)| entry.is_sharded);
+        let names = entries.flat_map(|(i, entry)| {
+            let shape = entry.variable.shape();
+            entry.slots.iter().map(move |(name, _)| (format!("slots/{i}/{name}"), shape.clone()))
+        });
+        names.collect()
+    }
+
+    fn make(
+        rule: Arc<dyn UpdateRule>,
+        variables: &[Variable],
+        sharding: Option<&Group>,
+    ) -> Result<Optimizer> {
         rule.check()?;
         let (rate, decay) = (rule.rate(), rule.decay());
         rate.check()?;
@@ -118,11 +185,24 @@ impl Optimizer {
             let mut spec = variable.spec().clone();
             spec.dtype = compute_dtype(spec.dtype);
             let mut slots = Vec::new();
+            let shard = match sharding {
+                Some(group) if spec.bytes() >= SMALL => Some(shard_spec(&*rule, &spec, group)?),
+                _ => None,
+            };
+            let is_sharded = shard.is_some();
+            let spec = shard.unwrap_or(spec);
             for slot in rule.slots(&spec) {
                 slots.push((slot.name, state_variable(slot.name, slot.shape, spec.dtype, slot.initial)?));
             }
             let variable = variable.clone();
-            entries.push(TrackedVariable { variable, slots, gradient: None, average: None, decays: true });
+            entries.push(TrackedVariable {
+                variable,
+                slots,
+                gradient: None,
+                average: None,
+                decays: true,
+                is_sharded,
+            });
         }
         let mut shared = Vec::new();
         for (name, first) in rule.shared() {
@@ -136,8 +216,20 @@ impl Optimizer {
         };
         let iterations = state_variable("iterations", Shape::scalar(), DType::I64, 0.0)?;
         let (clip, calls, momentum, warned) = (None, 1, None, Arc::default());
-        let parts =
-            OptimizerParts { rule, entries, iterations, rate, shared, clip, decay, calls, momentum, warned };
+        let sharding = sharding.cloned();
+        let parts = OptimizerParts {
+            rule,
+            entries,
+            iterations,
+            rate,
+            shared,
+            clip,
+            decay,
+            calls,
+            momentum,
+            sharding,
+            warned,
+        };
         Ok(Optimizer { parts: Arc::new(parts), eager: Arc::default() })
     }
 
@@ -189,6 +281,11 @@ impl Optimizer {
         if calls == 0 || i32::try_from(calls).is_err() {
             let message = format!("calls must be in [1, 2^31), got {calls}");
             return Err(Error::value(message).at(at));
+        }
+        if calls > 1 && self.parts.sharding.is_some() {
+            let message = "gradients cannot be accumulated over calls by an optimizer whose state is sharded";
+            let help = "use a memory_budget, which computes the batch in parts, or more ranks";
+            return Err(Error::value(message).help(help).at(at));
         }
         let made = with_source_location(None, at, || {
             self.modified(|parts| {
@@ -389,10 +486,15 @@ impl OptimizerParts {
             let message = format!("expected {expected} gradients, one per variable, got {got}");
             return Err(Error::value(message).help("give None for a variable without a gradient"));
         }
-        for (gradient, TrackedVariable { variable, .. }) in gradients.iter().zip(&self.entries) {
+        for (gradient, TrackedVariable { variable, is_sharded, .. }) in gradients.iter().zip(&self.entries) {
             let Some(gradient) = gradient else { continue };
             let spec = gradient.spec();
-            if spec != *variable.spec() {
+            let shard = self.sharding.as_ref().filter(|_| *is_sharded);
+            let shard = shard.map(|group| variable.shape().len().div_ceil(group.size()));
+            if shard.is_some_and(|length| spec.shape[..] == [length]) {
+                continue;
+            }
+            if spec != *variable.spec() || shard.is_some() {
                 let message = format!(
                     "the gradient of {variable} must have the variable's dtype and shape, got {spec}"
                 );

@@ -13,6 +13,7 @@ use taut_core::ops::shape::expand_dims;
 use taut_core::ops::unary::cast;
 use taut_core::record::detached;
 use taut_core::{DType, Gradient, Result, Tensor};
+use taut_distribute::{own_shard, replace_shards};
 
 impl OptimizerParts {
     /// Traces an update.
@@ -38,13 +39,17 @@ impl OptimizerParts {
         context.shared = self.rule.advance(&context)?;
         assign_all(self.shared.iter().map(|(_, number)| number), &context.shared)?;
         let mut parts = Vec::with_capacity(gradients.len());
-        for gradient in gradients {
-            parts.push(match gradient {
-                None => None,
-                Some(Gradient::Sparse(slices)) if self.rule.is_rowwise() => {
+        for (gradient, entry) in gradients.iter().zip(&self.entries) {
+            let sharding = self.sharding.as_ref().filter(|_| entry.is_sharded);
+            parts.push(match (gradient, sharding) {
+                (None, _) => None,
+                (Some(Gradient::Dense(shard)), Some(group)) => {
+                    Some(UpdateGradient::Shard(detached(shard), group.clone()))
+                }
+                (Some(Gradient::Sparse(slices)), _) if self.rule.is_rowwise() => {
                     Some(UpdateGradient::Sparse(SparseRows::new(slices)?))
                 }
-                Some(gradient) => Some(UpdateGradient::Dense(detached(&gradient.clone().dense()?))),
+                (Some(gradient), _) => Some(UpdateGradient::Dense(detached(&gradient.clone().dense()?))),
             });
         }
         let clipping = Clipping::for_gradients(self.clip, &parts, 1.0)?;
@@ -56,6 +61,14 @@ impl OptimizerParts {
                 None => continue,
                 Some(UpdateGradient::Dense(gradient)) => step(entry.states(), gradient)?,
                 Some(UpdateGradient::Sparse(rows)) => rows.update(entry.states(), step)?,
+                Some(UpdateGradient::Shard(gradient, group)) => {
+                    let mut states = entry.states();
+                    let whole = states[0].clone();
+                    states[0] = own_shard(&whole, &group)?;
+                    let mut states = step(states, gradient)?;
+                    states[0] = replace_shards(whole, &states[0], &group)?;
+                    states
+                }
             };
             assign_all(entry.variables(), &states)?;
         }

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use std::io::{BufWriter, IntoInnerError};
 use std::path::Path;
 use taut_autodiff::Variable;
-use taut_core::io::{load_safetensors, write_safetensors};
-use taut_core::{Error, ErrorKind, Result, Spec, Tensor};
+use taut_core::io::{load_safetensors, write_safetensors, write_safetensors_by};
+use taut_core::{Error, ErrorKind, Result, Shape, Spec, Tensor};
 use taut_data::AtomicFile;
+use taut_distribute::{Group, gather_shards};
 use taut_memory::Location;
 
 /// Bytes of the write buffer.
@@ -92,6 +93,38 @@ impl Checkpoint {
             file.into_inner().map_err(IntoInnerError::into_error)?.finish()
         };
         save().map_err(|error: Error| error.about(path.display()).at(at))
+    }
+
+    /// As [`Checkpoint::save_with`], with shards gathered one at a time: every rank of `group` calls it, and rank 0 writes the file. The
+    /// names of shards come with the shapes of the whole.
+    pub(super) fn save_gathered(
+        &self,
+        path: &Path,
+        more: &[(String, Tensor)],
+        metadata: &BTreeMap<String, String>,
+        shards: &BTreeMap<String, Shape>,
+        group: &Group,
+    ) -> Result<()> {
+        let own = self.variables.iter().map(|(name, variable)| {
+            let shape = shards.get(name).unwrap_or(variable.shape()).clone();
+            (name.as_str(), Spec::new(variable.dtype(), shape))
+        });
+        let specs = own.chain(more.iter().map(|(name, tensor)| (name.as_str(), tensor.spec().clone())));
+        let specs: Vec<(&str, Spec)> = specs.collect();
+        let value = |i: usize| match self.variables.get(i) {
+            Some((name, variable)) => match shards.get(name) {
+                Some(shape) => gather_shards(variable.value(), shape.clone(), group),
+                None => Ok(variable.value()),
+            },
+            None => Ok(more[i - self.variables.len()].1.clone()),
+        };
+        if group.rank() > 0 {
+            // Takes part in gathering what rank 0 writes.
+            return write_safetensors_by(std::io::sink(), specs, metadata, value);
+        }
+        let mut file = BufWriter::with_capacity(BLOCK, AtomicFile::create(path)?);
+        write_safetensors_by(&mut file, specs, metadata, value)?;
+        file.into_inner().map_err(IntoInnerError::into_error)?.finish()
     }
 
     /// Reads the variables' values and returns the metadata. The file must hold exactly these variables, with these dtypes and

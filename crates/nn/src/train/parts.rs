@@ -1,5 +1,6 @@
 //! One training step, and copies of variables.
 
+use super::distribution::Distribution;
 use crate::layer::{Layer, Mode, NamedVariables};
 use crate::losses::Loss;
 use crate::metrics::Metric;
@@ -14,13 +15,16 @@ use taut_memory::Location;
 pub(super) type Batch = (Tensor, Tensor);
 
 /// What a training step uses.
+#[derive(Clone)]
 pub(super) struct TrainingParts {
     pub model: Arc<dyn Layer>,
     pub loss: Arc<dyn Loss>,
     pub variables: Vec<Variable>,
     pub optimizer: Arc<Optimizer>,
-    pub metrics: Vec<(String, Box<dyn Metric>)>,
+    pub metrics: Vec<(String, Arc<dyn Metric>)>,
     pub checked: bool,
+    /// The ranks that train together, if there are several.
+    pub distribution: Option<Arc<Distribution>>,
     /// The source location of the trainer, to which the ops of loss, optimizer and metrics are attributed.
     pub at: Location,
 }
@@ -58,6 +62,9 @@ impl TrainingParts {
     }
 
     pub fn train(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        if let Some(distribution) = &self.distribution {
+            return self.train_together(distribution, x, y);
+        }
         let (loss, predicted, gradients) = {
             let tape = GradientTape::new();
             let (mut loss, predicted) = self.forward(x, y, Mode::Train)?;
@@ -68,12 +75,39 @@ impl TrainingParts {
             (loss, predicted, gradients)
         };
         with_source_location(None, self.at, || {
-            let gradients: Vec<Option<Gradient>> = if self.checked {
-                gradients.into_iter().map(checked).collect::<Result<_>>()?
-            } else {
-                gradients
-            };
-            self.optimizer.apply(&gradients)?;
+            self.optimizer.apply(&self.check_gradients(gradients)?)?;
+            self.measure(y, &predicted)?;
+            Ok(loss)
+        })
+    }
+
+    fn check_gradients(&self, gradients: Vec<Option<Gradient>>) -> Result<Vec<Option<Gradient>>> {
+        if self.checked { gradients.into_iter().map(checked).collect() } else { Ok(gradients) }
+    }
+
+    /// A step of one rank. What is checked are values that all ranks share, so that all ranks fail or none.
+    fn train_together(&self, distribution: &Distribution, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let states = self.model.named_variables().into_iter().map(|(_, variable)| variable);
+        let states: Vec<(Variable, Tensor)> = states
+            .filter(|variable| !variable.is_trainable() && variable.dtype().is_float())
+            .map(|variable| (variable.clone(), variable.value()))
+            .collect();
+        let (loss, predicted, gradients) = {
+            let tape = GradientTape::new();
+            let (loss, predicted) = self.forward(x, y, Mode::Train)?;
+            let (own, loss) = with_source_location(None, self.at, || -> Result<_> {
+                let (own, mean) = distribution.share_loss(&loss)?;
+                Ok((own, if self.checked { check_numerics(mean, "the loss")? } else { mean }))
+            })?;
+            let gradients = tape.gradient(&own, &self.variables)?;
+            (loss, predicted, gradients)
+        };
+        with_source_location(None, self.at, || {
+            let is_updated =
+                |(variable, old): &(Variable, Tensor)| !variable.value().same_value_and_links(old);
+            let updated = states.into_iter().filter(is_updated).map(|(variable, _)| variable).collect();
+            let gradients = distribution.share(gradients, updated, &self.optimizer)?;
+            self.optimizer.apply(&self.check_gradients(gradients)?)?;
             self.measure(y, &predicted)?;
             Ok(loss)
         })

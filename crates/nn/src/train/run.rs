@@ -63,6 +63,7 @@ impl Trainer {
         self.check()?;
         callbacks.iter_mut().try_for_each(|callback| callback.begin(self))?;
         self.restore(callbacks)?;
+        self.agree_on_callbacks(!callbacks.is_empty())?;
         let mut saved = true;
         // With `steps_per_epoch`, the iterator continues from one epoch to the next.
         let mut batches = None;
@@ -79,6 +80,7 @@ impl Trainer {
                     flow = Flow::Stop;
                 }
             }
+            flow = self.agree_on_flow(flow)?;
             saved = self.save_if(callbacks, |every| match every {
                 Every::Epochs(count) => self.state.epochs.is_multiple_of(count),
                 Every::Steps(_) => true,
@@ -103,26 +105,28 @@ impl Trainer {
     ) -> Result<Flow> {
         let (clock, before) = (Instant::now(), self.state.progress.seconds);
         let number = self.state.epochs + 1;
-        let of = self.steps_per_epoch.or_else(|| data.cardinality().known().map(|count| count as usize));
+        let ranks = self.ranks() as u64;
+        let of = self
+            .steps_per_epoch
+            .or_else(|| data.cardinality().known().map(|count| count.div_ceil(ranks) as usize));
         let mut batches = match continued.take() {
             Some(batches) => batches,
             None => self.position(data)?,
         };
         while self.steps_per_epoch.is_none_or(|steps| self.state.progress.steps < steps) {
-            let Some((x, y)) = batches.next().transpose()? else {
-                if self.steps_per_epoch.is_none() || batches.position().delivered == 0 {
-                    break;
-                }
-                batches = data.iter_from(&Position::start_of(batches.position().epoch + 1))?;
-                continue;
-            };
-            let samples = x.shape().first().copied().unwrap_or(1);
             let made = self.state.progress.steps + 1;
             let name = |error: Error| error.about(format!("epoch {number}, step {made}"));
-            let loss = self.train_step(&x, &y).map_err(name)?;
+            let Some((samples, loss)) = self.next_step(data, &mut batches).map_err(name)? else {
+                if self.steps_per_epoch.is_none() || self.is_empty(data, &batches)? {
+                    break;
+                }
+                let next = Position::start_of(batches.position().epoch + 1);
+                batches = self.iterate(data, &next)?;
+                continue;
+            };
             self.state.progress.add(samples, loss);
             self.state.progress.seconds = before + clock.elapsed().as_secs_f64();
-            self.state.position = batches.position().to_string();
+            self.state.position = self.global_position(&batches.position()).to_string();
             let step = Step { epoch: number, number: made, of, samples, loss };
             let mut flow = Flow::Continue;
             for callback in callbacks.iter_mut() {
@@ -130,6 +134,7 @@ impl Trainer {
                     flow = Flow::Stop;
                 }
             }
+            flow = self.agree_on_flow(flow)?;
             self.save_if(callbacks, |every| match every {
                 Every::Steps(count) => self.state.steps().is_multiple_of(count),
                 Every::Epochs(_) => false,
@@ -151,17 +156,32 @@ impl Trainer {
     }
 
     /// The iterator at the position of the run.
-    fn position(&self, data: &Dataset<Batch>) -> Result<Iter<Batch>> {
-        if self.state.position.is_empty() {
-            return data.iter_from(&Position::start_of(self.state.epochs as u64));
+    fn position(&mut self, data: &Dataset<Batch>) -> Result<Iter<Batch>> {
+        let position = if self.state.position.is_empty() {
+            Position::start_of(self.state.epochs as u64)
+        } else {
+            self.state.position.parse::<Position>()?
+        };
+        self.iterate(data, &position)
+    }
+
+    /// Runs the next step: its samples and its loss, or `None` if the data is at its end.
+    #[track_caller]
+    fn next_step(&self, data: &Dataset<Batch>, batches: &mut Iter<Batch>) -> Result<Option<(usize, f64)>> {
+        let batch = batches.next().transpose()?;
+        if let Some(distribution) = &self.parts.distribution {
+            return self.next_step_together(distribution, data, batch);
         }
-        data.iter_from(&self.state.position.parse::<Position>()?)
+        let Some((x, y)) = batch else { return Ok(None) };
+        let samples = x.shape().first().copied().unwrap_or(1);
+        Ok(Some((samples, self.run_step(&x, &y)?)))
     }
 
     /// Records the scores of the epoch and starts the next one.
     #[track_caller]
     fn complete(&mut self, clock: Instant, before: f64, position: &Position) -> Result<()> {
         let now = self.state.progress;
+        self.sum_metrics()?;
         let mut scores = vec![("loss".to_owned(), now.loss())];
         scores.extend(self.scores()?);
         self.reset()?;
@@ -179,8 +199,11 @@ impl Trainer {
         self.state.epochs = number;
         self.state.progress = EpochProgress::default();
         // Finite data starts again with each epoch; with `steps_per_epoch` it continues.
-        self.state.position =
-            if self.steps_per_epoch.is_some() { position.to_string() } else { String::new() };
+        self.state.position = if self.steps_per_epoch.is_some() {
+            self.global_position(position).to_string()
+        } else {
+            String::new()
+        };
         Ok(())
     }
 }

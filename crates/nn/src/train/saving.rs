@@ -2,6 +2,7 @@
 
 use super::callback::Callback;
 use super::checkpoint::Checkpoint;
+use super::distribution::Distribution;
 use super::parts::variables_of;
 use super::state::{PendingCallbacks, RunState};
 use super::trainer::{Every, Trainer};
@@ -56,15 +57,17 @@ impl Trainer {
 
     #[track_caller]
     fn write(&self, path: &Path, callbacks: &[Box<dyn Callback>]) -> Result<()> {
+        self.together(Distribution::check_intact)?;
         let mut state = self.state.clone();
         if let Some(resumed) = &self.resumed {
             // Nothing has run since the resume: callbacks have not taken their state yet.
-            return self.variables().save_with(path, &resumed.tensors, &state.to_metadata()?);
+            return self.save_shared(&self.variables(), path, &resumed.tensors, &state.to_metadata()?);
         }
         state.random = random::state();
         let states = callbacks.iter().enumerate().filter_map(|(i, callback)| Some((i, callback.state()?)));
         state.callbacks = states.collect();
-        with_callbacks(self.variables(), callbacks).save(path, &state.to_metadata()?)
+        let all = with_callbacks(self.variables(), callbacks);
+        self.save_shared(&all, path, &[], &state.to_metadata()?)
     }
 
     /// Writes the whole state of the run to a file, now. Callbacks cannot call this, because the state of the other callbacks is
@@ -90,8 +93,9 @@ impl Trainer {
         let file = load_safetensors(&path)?;
         let state = RunState::from_metadata(&file.metadata).map_err(with_path)?;
         state.check_settings(&self.state.settings).map_err(with_path)?;
-        let (tensors, own): (Vec<_>, Vec<_>) =
+        let (tensors, mut own): (Vec<_>, Vec<_>) =
             file.tensors.into_iter().partition(|(name, _)| name.starts_with(CALLBACKS));
+        self.take_own_shards(&mut own).map_err(with_path)?;
         self.variables().assign(&own).map_err(with_path)?;
         self.state = state;
         self.resumed = Some(PendingCallbacks { path, tensors });

@@ -45,6 +45,16 @@ impl EpochProgress {
         self.loss_bits = (f64::from_bits(self.loss_bits) + loss * samples as f64).to_bits();
     }
 
+    /// Steps, samples, and the bits of the sum of losses.
+    pub fn sums(&self) -> (usize, usize, f64) {
+        (self.steps, self.samples, f64::from_bits(self.loss_bits))
+    }
+
+    /// The progress of these sums.
+    pub fn of_sums(steps: usize, samples: usize, loss: f64) -> EpochProgress {
+        EpochProgress { steps, samples, loss_bits: loss.to_bits(), seconds: 0.0 }
+    }
+
     /// The mean loss of the samples so far.
     pub fn loss(&self) -> f64 {
         f64::from_bits(self.loss_bits) / self.samples as f64

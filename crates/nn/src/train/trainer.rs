@@ -30,8 +30,8 @@ pub enum Every {
 }
 
 /// The traced functions of a trainer.
-struct TracedFunctions {
-    step: Function<Batch, Tensor>,
+pub(super) struct TracedFunctions {
+    pub(super) step: Function<Batch, Tensor>,
     test: Function<Batch, Tensor>,
     infer: Function<Tensor, Tensor>,
 }
@@ -71,6 +71,10 @@ pub struct Trainer {
     pub(super) checkpoints: Option<(PathBuf, Every)>,
     pub(super) steps_per_epoch: Option<usize>,
     pub(super) state: RunState,
+    /// The batches of all ranks that were delivered before the current iterator began.
+    pub(super) batches_before: u64,
+    /// Whether a rank has callbacks, which can stop the run.
+    pub(super) some_rank_may_stop: bool,
     /// The loaded checkpoint, until callbacks have taken their state from it.
     pub(super) resumed: Option<PendingCallbacks>,
 }
@@ -86,6 +90,7 @@ impl Trainer {
             optimizer: Arc::new(optimizer),
             metrics: Vec::new(),
             checked: true,
+            distribution: None,
             at: Location::caller(),
         };
         Trainer {
@@ -99,12 +104,14 @@ impl Trainer {
             checkpoints: None,
             steps_per_epoch: None,
             state: RunState::default(),
+            batches_before: 0,
+            some_rank_may_stop: true,
             resumed: None,
         }
     }
 
     /// Changes what a step uses, and drops the traces made before.
-    fn change(mut self, change: impl FnOnce(&mut TrainingParts)) -> Trainer {
+    pub(super) fn change(mut self, change: impl FnOnce(&mut TrainingParts)) -> Trainer {
         self.programs = OnceLock::new();
         change(
             Arc::get_mut(&mut self.parts).expect("only the traced functions share it, and they were dropped"),
@@ -122,7 +129,7 @@ impl Trainer {
     /// As [`Trainer::metric`], under another name.
     #[must_use]
     pub fn metric_as(self, name: &str, metric: impl Metric) -> Trainer {
-        self.change(|parts| parts.metrics.push((name.to_owned(), Box::new(metric))))
+        self.change(|parts| parts.metrics.push((name.to_owned(), Arc::new(metric))))
     }
 
     /// Whether a loss or gradient that is not finite is an error, which costs one pass over each gradient. Default: true.
@@ -225,7 +232,7 @@ impl Trainer {
         }
     }
 
-    fn programs(&self) -> &TracedFunctions {
+    pub(super) fn programs(&self) -> &TracedFunctions {
         self.programs.get_or_init(|| {
             // The last batch of an epoch may be smaller, so one retrace is expected.
             let [step, test, infer] = [(); 3].map(|()| self.parts.clone());
@@ -238,7 +245,11 @@ impl Trainer {
     }
 
     /// A function with the trainer's options.
-    fn traced<A: Nest<Owned = A>>(&self, name: &str, function: Function<A, Tensor>) -> Function<A, Tensor> {
+    pub(super) fn traced<A: Nest<Owned = A>>(
+        &self,
+        name: &str,
+        function: Function<A, Tensor>,
+    ) -> Function<A, Tensor> {
         let function = function.named(name).jit_compile(self.native).on_retrace(OnRetrace::Allow);
         match self.budget {
             Some(budget) => function.memory_budget(budget),
@@ -249,6 +260,22 @@ impl Trainer {
     /// Runs one training step on a batch and returns its loss. [`Trainer::fit`] runs this in a loop.
     #[track_caller]
     pub fn train_step(&self, x: &Tensor, y: &Tensor) -> Result<f64> {
+        let rows = x.shape().first().copied().unwrap_or(1);
+        self.together(|distribution| distribution.agree_on_rows(rows).map(|_| ()))?;
+        self.run_step(x, y)
+    }
+
+    /// Runs one training step, of whose rows all ranks know.
+    #[track_caller]
+    pub(super) fn run_step(&self, x: &Tensor, y: &Tensor) -> Result<f64> {
+        match &self.parts.distribution {
+            Some(distribution) => self.run_step_together(distribution, x, y),
+            None => self.run_own_step(x, y),
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn run_own_step(&self, x: &Tensor, y: &Tensor) -> Result<f64> {
         let before = random::state();
         let loss = self.programs().step.call((x, y));
         let explained = |error: Error| match error.kind() {
@@ -260,7 +287,7 @@ impl Trainer {
 
     /// The values of the metrics in the epoch so far.
     pub fn scores(&self) -> Result<Vec<(String, f64)>> {
-        let score = |(name, metric): &(String, Box<dyn Metric>)| {
+        let score = |(name, metric): &(String, Arc<dyn Metric>)| {
             let value = metric.value().map_err(|error| error.about(format_args!("the metric '{name}'")))?;
             Ok((name.clone(), value))
         };
@@ -290,14 +317,16 @@ impl Trainer {
     fn score(&self, data: &Dataset<Batch>) -> Result<Vec<(String, f64)>> {
         self.reset()?;
         let mut sum = EpochProgress::default();
-        for batch in data.iter()? {
+        for batch in self.own_data(data)?.iter()? {
             let (x, y) = batch?;
             let loss = number(&self.programs().test.call((&x, &y))?)?;
             sum.add(x.shape().first().copied().unwrap_or(1), loss);
         }
+        let sum = self.sum_over_ranks(sum)?;
         if sum.steps == 0 {
             return Err(Error::value("the dataset must have at least one element, got none"));
         }
+        self.sum_metrics()?;
         let mut scores = vec![("loss".to_owned(), sum.loss())];
         scores.extend(self.scores()?);
         Ok(scores)

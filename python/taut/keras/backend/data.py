@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras.src import tree
-from keras.src.trainers.data_adapters import data_adapter_utils
+from keras.src.trainers.data_adapters import array_data_adapter, data_adapter_utils
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 import taut as tf
 from taut import _native
+from taut.keras.backend import distributed
 from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor
 
 
@@ -74,6 +75,12 @@ def epochs(x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any =
         rows = rows.shuffle(len(rows)) if options.get("shuffle") else rows
         x, y, sample_weight = DatasetAdapter(rows.batch(options.get("batch_size") or 32), class_weight), None, None
         class_weight, options = None, {**options, "shuffle": False}
+    elif distributed.current_group() is not None and array_data_adapter.can_convert_arrays((x, y, sample_weight)):
+        # Keras refuses arrays where several processes share the data, because it cannot divide them.
+        own = {"batch_size": options.get("batch_size"), "shuffle": options.get("shuffle", False)}
+        steps = options.get("steps_per_epoch")
+        x = array_data_adapter.ArrayDataAdapter(x, y, sample_weight, class_weight=class_weight, steps=steps, **own)
+        y = sample_weight = class_weight = None
     return EpochIterator(x=x, y=y, sample_weight=sample_weight, class_weight=class_weight, **options)
 
 

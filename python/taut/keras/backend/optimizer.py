@@ -13,6 +13,7 @@ from keras.src.optimizers import base_optimizer
 import taut as tf
 from taut._trackable import variables_made
 from taut.keras.backend.convert import convert_to_tensor
+from taut.keras.backend.distributed import reduced
 from taut.keras.backend.variable import Variable, native
 
 
@@ -39,6 +40,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Updates variables by their gradients; variables whose gradient is None are skipped."""
         kept = tf.IndexedSlices if self._supports_sparse() else ()
+        grads = reduced(list(grads))
         grads = [g if g is None or isinstance(g, kept) else convert_to_tensor(g) for g in grads]
         if trainable_variables is not None:
             trainable_variables = [self._as_keras_variable(variable) for variable in trainable_variables]

@@ -21,6 +21,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 import taut as tf
+from taut.keras.backend import distributed, rank_callbacks
 from taut.keras.backend.convert import convert_to_numpy, shape_of
 from taut.keras.backend.data import as_tensors, epochs as epochs_of
 from taut.keras.backend.layer import converted_in_traces
@@ -36,6 +37,7 @@ class Trainer(base_trainer.Trainer):
         self.test_function = None
         self.predict_function = None
         self._memory_budget = None
+        self._ranks = None
 
     @traceback_utils.filter_traceback
     def compile(self, *args: Any, memory_budget: Any = None, **kwargs: Any) -> None:
@@ -49,6 +51,17 @@ class Trainer(base_trainer.Trainer):
         if budget is not None and self.run_eagerly:
             raise ValueError("memory_budget needs steps that are traced: run_eagerly must be False")
         self._memory_budget = budget
+        self._ranks = None
+        self._join_ranks()
+
+    def _join_ranks(self) -> distributed.Ranks | None:
+        """The processes that train this model together: those of the strategy in whose scope it was compiled, or of
+        Keras's distribution.
+        """
+        if self._ranks is None:
+            group = distributed.current_group()
+            self._ranks = None if group is None else distributed.Ranks(group)
+        return self._ranks
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles the model as a saved one was; see `keras.Model.compile_from_config`."""
@@ -100,11 +113,13 @@ class Trainer(base_trainer.Trainer):
 
     # Functions of several batches: those between two calls of the callbacks.
 
-    def _make_function(self, step: Callable, prepare: Callable | None = None) -> Callable:
+    def _make_function(self, step: Callable, prepare: Callable | None = None, is_shared: bool = True) -> Callable:
         """A function that runs `step` on each batch, traced unless the model runs eagerly. `prepare(step, batch)` is
-        called before the first trace.
+        called before the first trace. If `is_shared`, processes that train together divide the batch.
         """
         if self.run_eagerly:
+            if is_shared and self._join_ranks() is not None:
+                raise ValueError("models that several processes train need steps that are traced: run_eagerly=False")
             return lambda batches: [step(as_tensors(batch)) for batch in batches]
         step = converted_in_traces(step)
         traced = tf.function(
@@ -121,9 +136,26 @@ class Trainer(base_trainer.Trainer):
             if prepare is not None:
                 prepare(step, batches[0])
                 prepare = None
-            return [traced(batch) for batch in batches]
+            return [run(batch) for batch in batches]
+
+        def run(batch):
+            ranks = self._join_ranks() if is_shared else None
+            return traced(batch) if ranks is None else self._step_together(ranks, traced, batch)
 
         return steps
+
+    def _step_together(self, ranks, step, batch):
+        """A step of all processes, on this one's rows of the batch."""
+        ranks.check(self)
+        own, has_rows = ranks.own(batch, distributed.divides_batches())
+        sums = [native(variable) for metric in self.metrics for variable in metric.variables]
+        before = None if has_rows else [tf.identity(variable) for variable in sums]
+        with ranks.active():
+            logs = step(own)
+        if before is not None:
+            for variable, value in zip(sums, before):
+                variable.assign(value)
+        return logs
 
     def _build_optimizer(self, step, batch):
         """Builds the optimizer before the step is traced: an unbuilt one would put its loss scale into the program as a
@@ -154,7 +186,7 @@ class Trainer(base_trainer.Trainer):
     def make_predict_function(self, force: bool = False) -> Callable:
         """The function from batches to their concatenated predictions, created once."""
         if self.predict_function is None or force:
-            self.predict_function = joined(self._make_function(self.predict_step))
+            self.predict_function = joined(self._make_function(self.predict_step, is_shared=False))
         return self.predict_function
 
     # Epochs.
@@ -227,6 +259,7 @@ class Trainer(base_trainer.Trainer):
                     callbacks.on_train_batch_end(end, logs)
                     if self.stop_training:
                         break
+            logs = self._end_epoch(logs, is_training=True)
             epoch_logs = dict(self._get_metrics_result_or_logs(logs))
             if validation is not None and self._should_eval(epoch, validation_freq):
                 epoch_logs.update(self._validate(validation, callbacks))
@@ -300,6 +333,7 @@ class Trainer(base_trainer.Trainer):
                 callbacks.on_test_batch_end(end, logs)
                 if self.stop_evaluating:
                     break
+        logs = self._end_epoch(logs, is_training=False)
         logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
         callbacks.on_test_end(logs)
         return logs if return_dict else self._flatten_metrics_in_order(logs)
@@ -330,10 +364,21 @@ class Trainer(base_trainer.Trainer):
         callbacks.on_predict_end()
         return concatenated(results)
 
+    def _end_epoch(self, logs, is_training):
+        """The logs of an epoch: those of all processes that train together."""
+        ranks = self._join_ranks()
+        if ranks is None:
+            return logs
+        ranks.end_epoch(self, is_training)
+        return self.get_metrics_result() if logs else logs
+
     def _callback_list(self, callbacks, verbose, epochs, iterator, **options):
         """The callbacks as a Keras `CallbackList`."""
         if isinstance(callbacks, callbacks_module.CallbackList):
             return callbacks
+        if (ranks := self._join_ranks()) is not None:
+            callbacks = rank_callbacks.of_rank(ranks.group.rank, callbacks)
+            verbose = verbose if ranks.group.rank == 0 else 0
         return callbacks_module.CallbackList(
             callbacks,
             add_progbar=verbose != 0,

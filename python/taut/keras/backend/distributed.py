@@ -1,0 +1,144 @@
+"""Models that several processes train together: every process has a copy, and its rows of every batch."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from keras.src import tree
+from keras.src.distribution import distribution_lib
+
+import taut as tf
+from taut import distribute
+from taut.keras.backend.variable import native
+
+_SMALL = 64 << 10
+"""Gradients of fewer bytes share a message with others."""
+
+_active: Ranks | None = None
+
+
+class Ranks:
+    """The processes that train a model together."""
+
+    def __init__(self, group: Any) -> None:
+        self.group = group
+        # The rows of this process in a batch, relative to equal shares.
+        self._weight = tf.Variable(1.0, trainable=False, name="rank_weight")
+        self._checked = False
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Lets optimizers combine gradients over processes."""
+        global _active
+        before, _active = _active, self
+        try:
+            yield
+        finally:
+            _active = before
+
+    def own(self, batch: Any, slices: bool) -> tuple[Any, bool]:
+        """This process's rows of a batch of all, and whether there are any. Without rows, a process takes part with
+        the first row and weight 0.
+        """
+        parts = [part for part in tree.flatten(batch) if part is not None]
+        rows = int(parts[0].shape[0])
+        if not slices:
+            counts = self.group.all_gather_words([rows])
+            self._set_weight(rows * len(counts) / sum(counts))
+            return batch, True
+        first, end = distribute._own_rows(rows, self.group.rank, self.group.size)
+        self._set_weight((end - first) * self.group.size / rows)
+        has_rows = end > first
+        if not has_rows:
+            first, end = 0, 1
+        return tree.map_structure(lambda part: None if part is None else part[first:end], batch), has_rows
+
+    def _set_weight(self, weight: float) -> None:
+        if float(self._weight.numpy()) != weight:
+            self._weight.assign(weight)
+
+    def share(self, gradients: list[Any]) -> list[Any]:
+        """The gradients of the mean loss over the rows of all processes, reduced in the order of the backward pass."""
+        shared: list[Any] = [None] * len(gradients)
+        small: dict[Any, list[int]] = {}
+        weighted = {}
+        for i in reversed(range(len(gradients))):
+            if gradients[i] is None:
+                continue
+            gradient = tf.convert_to_tensor(gradients[i])
+            gradient = gradient * tf.cast(self._weight, gradient.dtype)
+            if gradient.dtype.size * int(tf.size(gradient)) < _SMALL:
+                small.setdefault(gradient.dtype, []).append(i)
+                weighted[i] = gradient
+            else:
+                shared[i] = self.group.all_reduce(gradient, "MEAN")
+        for indices in small.values():
+            flat = tf.concat([tf.reshape(weighted[i], [-1]) for i in indices], axis=0)
+            mean = self.group.all_reduce(flat, "MEAN")
+            sizes = [int(tf.size(weighted[i])) for i in indices]
+            for i, part in zip(indices, tf.split(mean, sizes)):
+                shared[i] = tf.reshape(part, weighted[i].shape)
+        return shared
+
+    def check(self, model: Any) -> None:
+        """Raises an error on all processes if their models differ, before the first step."""
+        if self._checked:
+            return
+        variables = [*model.weights, *(model.optimizer.variables if model.optimizer is not None else ())]
+        self.group.check_equal([(f"{i}: {weight.path}", native(weight)) for i, weight in enumerate(variables)])
+        self._checked = True
+
+    def end_epoch(self, model: Any, is_training: bool) -> None:
+        """Makes the sums of metrics those of all processes, and moving averages their means."""
+        for metric in model.metrics:
+            self._combine(metric.variables, "SUM")
+        if is_training:
+            self._combine([weight for weight in model.non_trainable_weights if is_float(weight)], "MEAN")
+
+    def _combine(self, variables: Any, how: str) -> None:
+        for variable in variables:
+            own = native(variable)
+            own.assign(self.group.all_reduce(tf.identity(own), how))
+
+
+def is_float(variable: Any) -> bool:
+    """Whether a variable has floating-point values."""
+    return native(variable).dtype.is_floating
+
+
+def active() -> Ranks | None:
+    """The processes that run a step of a model together."""
+    return _active
+
+
+def current_group() -> Any:
+    """The processes of Keras's distribution or of the strategy in scope; None if there is one process."""
+    distribution = distribution_lib.distribution()
+    if distribution is not None and getattr(distribution, "_is_multi_process", False):
+        if not isinstance(distribution, distribution_lib.DataParallel):
+            raise NotImplementedError(f"the distribution must be DataParallel, got {type(distribution).__name__}")
+        return distribute.world()
+    strategy = distribute.get_strategy()
+    return strategy._group if strategy.num_replicas_in_sync > 1 else None
+
+
+def divides_batches() -> bool:
+    """Whether every process reads all data and takes its rows; otherwise the data is sharded already."""
+    distribution = distribution_lib.distribution()
+    return distribution is None or bool(getattr(distribution, "auto_shard_dataset", True))
+
+
+def reduced(gradients: list[Any]) -> list[Any]:
+    """Gradients as an optimizer applies them: combined over the processes that train together."""
+    if _active is not None:
+        return _active.share(gradients)
+    context = distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return gradients
+    sums = [
+        None if gradient is None else context.all_reduce("SUM", tf.convert_to_tensor(gradient))
+        for gradient in reversed(gradients)
+    ]
+    return sums[::-1]
