@@ -5,7 +5,9 @@ import taut as tf
 tf.random.set_seed(1)
 x = tf.random.normal([512, 64])
 y = tf.sin(tf.reduce_sum(x, axis=1, keepdims=True))
-weights = [tf.Variable(tf.random.normal(shape, stddev=shape[0] ** -0.5)) for shape in [(64, 128), (128, 128), (128, 1)]]
+weights = [
+    tf.Variable(tf.random.normal(shape, stddev=shape[0] ** -0.5)) for shape in [(64, 128), (128, 128), (128, 1)]
+]
 
 
 @tf.function

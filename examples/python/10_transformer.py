@@ -41,7 +41,9 @@ for _ in range(blocks):
 model = keras.Model(inputs, layers.Dense(len(VOCABULARY))(layers.LayerNormalization()(hidden)))
 
 steps = math.ceil(len(x) / BATCH) * epochs
-rate = keras.optimizers.schedules.CosineDecay(0.0, steps, warmup_target=0.003, warmup_steps=steps // 10 + 1)
+rate = keras.optimizers.schedules.CosineDecay(
+    0.0, steps, warmup_target=0.003, warmup_steps=steps // 10 + 1
+)
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile(optimizer=keras.optimizers.AdamW(rate), loss=loss)
 history = model.fit(x, y, batch_size=BATCH, epochs=epochs, verbose=2)
