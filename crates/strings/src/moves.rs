@@ -1,7 +1,7 @@
 //! Selecting, stacking and concatenating strings.
 
 use crate::builder::StringBuilder;
-use crate::tensor::StringTensor;
+use crate::tensor::{StringTensor, StringValues};
 use taut_core::{DType, Error, Result, Shape, Tensor};
 
 /// The strings at `indices` (`int64`, of any shape) into the elements of several tensors in row-major order, one tensor after
@@ -72,7 +72,7 @@ pub fn concat(parts: &[&StringTensor]) -> Result<StringTensor> {
 fn joined(parts: &[&StringTensor]) -> Result<StringTensor> {
     let count = parts.iter().map(|part| part.len()).sum();
     let values = parts.iter().map(|part| part.values()).collect::<Result<Vec<_>>>()?;
-    let mut out = StringBuilder::new(count, values.iter().map(|part| part.byte_len()).sum());
+    let mut out = StringBuilder::new(count, values.iter().map(StringValues::byte_len).sum());
     for part in values {
         part.iter().try_for_each(|value| out.push(value))?;
     }

@@ -3,7 +3,7 @@
 use crate::builder::StringBuilder;
 use crate::case::is_space;
 use crate::compare::{Positions, broadcast};
-use crate::tensor::StringTensor;
+use crate::tensor::{StringTensor, StringValues};
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor, source_location};
 use taut_memory::{Category, Location};
 
@@ -84,7 +84,7 @@ pub fn join(parts: &[&StringTensor], separator: &[u8]) -> Result<StringTensor> {
         return Err(Error::shape(format!("all shapes must be equal, got {shape} and {}", other.shape())));
     }
     let values = parts.iter().map(|part| part.values()).collect::<Result<Vec<_>>>()?;
-    let mut out = StringBuilder::new(shape.len(), values.iter().map(|part| part.byte_len()).sum());
+    let mut out = StringBuilder::new(shape.len(), values.iter().map(StringValues::byte_len).sum());
     for index in 0..shape.len() {
         for (i, (part, tensor)) in values.iter().zip(parts).enumerate() {
             if i > 0 {

@@ -99,7 +99,7 @@ impl<T: DatasetElement> Collate<T> for BatchPadding {
                     AnyTensor::Numbers(self.pad(index, rows, &target, at)?)
                 }
                 Leaves::Strings(rows) => {
-                    let target = target(&rows.iter().map(|row| row.shape()).collect::<Vec<_>>())?;
+                    let target = target(&rows.iter().map(StringTensor::shape).collect::<Vec<_>>())?;
                     if self.values.contains_key(&index) {
                         let message = "the padding value of a tensor of strings must be a string";
                         return Err(Error::dtype(message).at(at));

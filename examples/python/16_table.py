@@ -1,0 +1,45 @@
+"""A table in a CSV file: numbers are normalized, words are looked up, missing fields have a default."""
+
+import pathlib
+import tempfile
+
+import numpy as np
+import taut as tf
+from common import is_quick
+
+rows, BATCH = (600, 50) if is_quick() else (50_000, 500)
+CITIES = ["bern", "graz", "oslo"]
+
+rng = np.random.default_rng(0)
+path = pathlib.Path(tempfile.mkdtemp()) / "rents.csv"
+with path.open("w") as file:
+    file.write("area,city,rent\n")
+    for _ in range(rows):
+        area, city = rng.integers(20, 150), rng.integers(3)
+        rent = 5 * area + 300 * city + rng.normal(0, 10)
+        file.write(f"{area},{CITIES[city]},{rent:.2f}\n" if rng.random() > 0.01 else f",{CITIES[city]},{rent:.2f}\n")
+
+batches = tf.data.experimental.make_csv_dataset(
+    str(path), BATCH, label_name="rent", num_epochs=1, shuffle_buffer_size=1000, shuffle_seed=1
+)
+normalize = tf.keras.layers.Normalization()
+normalize.adapt(batches.map(lambda features, rent: tf.cast(features["area"], tf.float32)[:, None]))
+cities = tf.keras.layers.StringLookup(vocabulary=CITIES, output_mode="one_hot")
+
+
+def encode(features, rent):
+    area = normalize(tf.cast(features["area"], tf.float32)[:, None])
+    return tf.concat([area, tf.cast(cities(features["city"]), tf.float32)], 1), rent / 1000.0
+
+
+tf.keras.utils.set_random_seed(1)
+model = tf.keras.Sequential([tf.keras.Input((5,)), tf.keras.layers.Dense(1)])
+model.compile(tf.keras.optimizers.Adam(0.1), "mse")
+with tf.memory.measure() as measured:
+    losses = model.fit(batches.map(encode), epochs=5, verbose=0).history["loss"]
+print("losses", [round(loss, 5) for loss in losses])
+# The rows of the shuffle buffer, three columns each, and a few batches.
+bound = 1000 * 3 * 256 + 40 * BATCH * 64 + (1 << 20)
+print(f"{measured.peak_bytes} bytes at most, bound {bound}")
+assert measured.peak_bytes <= bound
+assert losses[-1] < 0.1 * losses[0]
