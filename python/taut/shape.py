@@ -179,7 +179,7 @@ class _UnknownShape(TensorShape):
 
     __iter__ = __len__ = __contains__ = as_list = index = count = _refuse
 
-    rank = dims = property(lambda self: None)  # type: ignore[assignment]
+    rank = dims = property(lambda self: None)
 
     def num_elements(self) -> None:
         return None

@@ -43,7 +43,7 @@ class Range:
     __iter__ = __len__ = __getitem__ = __array__ = __taut_tensor__ = __getattr__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __matmul__ = __rmatmul__ = _refuse  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __matmul__ = __rmatmul__ = _refuse
     __hash__ = object.__hash__
 
 
