@@ -3,8 +3,9 @@
 use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
-use crate::line;
+use crate::line::{self, at_line};
 use crate::nest::{Leaves, StaticValue, Tree};
+use crate::random::with_seed;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -152,27 +153,6 @@ fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTupl
             PyTuple::new(py, parts)
         }
         one => PyTuple::new(py, [one.object(py)?]),
-    }
-}
-
-/// Makes a stage, whose elements are attributed to the caller's line.
-fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
-    with_source_location(None, line::here(py), work)
-}
-
-/// The most random keys that a function takes for one element from the stream of its dataset.
-const KEYS_PER_ELEMENT: u64 = 1 << 20;
-
-/// Runs the function of a stage. With a seed, its random numbers depend on the element and on how often the dataset was repeated,
-/// so that they are the same in every run of the pipeline.
-fn with_seed<R>(seed: Option<u64>, work: impl FnOnce() -> R) -> R {
-    match (seed, data::MappedElement::current()) {
-        (Some(seed), Some(element)) => {
-            let stream = seed ^ element.repetition.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let first = element.index.wrapping_mul(KEYS_PER_ELEMENT);
-            taut::random::with_key_stream(stream, first, work)
-        }
-        _ => work(),
     }
 }
 
