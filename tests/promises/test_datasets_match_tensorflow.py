@@ -19,9 +19,7 @@ def numbers(dataset):
 def test_sources():
     a, b = np.arange(6).reshape(3, 2), np.array([7.0, 8.0, 9.0])
     assert numbers(Dataset.from_tensor_slices((a, {"b": b}))) == [
-        ([0, 1], {"b": 7.0}),
-        ([2, 3], {"b": 8.0}),
-        ([4, 5], {"b": 9.0}),
+        ([0, 1], {"b": 7.0}), ([2, 3], {"b": 8.0}), ([4, 5], {"b": 9.0})
     ]
     assert numbers(Dataset.from_tensors([1, 2])) == [[1, 2]]
     assert numbers(Dataset.range(2, 11, 3)) == [2, 5, 8]

@@ -164,7 +164,9 @@ def test_losses_and_metrics(rng):
     losses = tf.keras.losses
     squares = ((truth - guess) ** 2).mean(-1)
     np.testing.assert_allclose(np.asarray(losses.MSE(truth, guess)), squares, rtol=1e-5)
-    np.testing.assert_allclose(float(losses.MeanAbsoluteError()(truth, guess)), np.abs(truth - guess).mean(), rtol=1e-5)
+    np.testing.assert_allclose(
+        float(losses.MeanAbsoluteError()(truth, guess)), np.abs(truth - guess).mean(), rtol=1e-5
+    )
     logits, labels = rng.normal(size=(4, 3)).astype("f4"), np.array([0, 2, 1, 1])
     softmax = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     np.testing.assert_allclose(

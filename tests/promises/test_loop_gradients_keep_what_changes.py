@@ -16,7 +16,9 @@ def test_a_power_loop_keeps_one_state_per_step(traced, steps, rng):
         def body(i, x):
             return i + 1, tf.matmul(x, w)
 
-        return tf.while_loop(lambda i, _: i < steps, body, (tf.constant(0), x), maximum_iterations=steps)[1]
+        return tf.while_loop(
+            lambda i, _: i < steps, body, (tf.constant(0), x), maximum_iterations=steps
+        )[1]
 
     f = tf.function(power, autograph=False) if traced else power
     with tf.GradientTape() as tape:

@@ -26,7 +26,9 @@ def test_a_persistent_tape_gives_several_gradients(rng):
         np.testing.assert_allclose(tape.gradient(y, x).numpy(), np.exp(m) * 2 * a, rtol=1e-12)
     np.testing.assert_allclose(tape.gradient(z, x).numpy(), np.cos(m) * 2 * a, rtol=1e-12)
     np.testing.assert_allclose(tape.gradient(y, middle).numpy(), np.exp(m), rtol=1e-12)
-    np.testing.assert_allclose(tape.gradient([y, z], x).numpy(), (np.exp(m) + np.cos(m)) * 2 * a, rtol=1e-12)
+    np.testing.assert_allclose(
+        tape.gradient([y, z], x).numpy(), (np.exp(m) + np.cos(m)) * 2 * a, rtol=1e-12
+    )
 
 
 def test_a_tape_that_is_not_persistent_is_used_once(rng):

@@ -136,7 +136,9 @@ fn every_op_runs_as_planned() {
                 entry.invoke(&args)
             });
             let graph = match traced {
-                Err(error) if entry.has_data_dependent_shape && error.kind() == ErrorKind::DynamicShape => continue,
+                Err(error) if entry.has_data_dependent_shape && error.kind() == ErrorKind::DynamicShape => {
+                    continue;
+                }
                 other => other.unwrap_or_else(|e| panic!("{}: {e}", entry.name)).graph,
             };
             let mut request = PlanRequest {

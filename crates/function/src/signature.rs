@@ -180,7 +180,9 @@ impl Signature {
     /// Whether another signature differs at most in the shapes and strides of its tensors.
     pub(crate) fn differs_only_in_shapes(&self, other: &Signature) -> bool {
         let is_alike = |(a, b): (&SignatureLeaf, &SignatureLeaf)| match (a, b) {
-            (SignatureLeaf::Tensor { spec: a, .. }, SignatureLeaf::Tensor { spec: b, .. }) => a.dtype == b.dtype,
+            (SignatureLeaf::Tensor { spec: a, .. }, SignatureLeaf::Tensor { spec: b, .. }) => {
+                a.dtype == b.dtype
+            }
             (a, b) => a.is_same(b),
         };
         let same_length = self.leaves.len() == other.leaves.len();

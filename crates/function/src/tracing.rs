@@ -217,7 +217,8 @@ where
         let has_same_ranks = |specs: &&mut Vec<TensorSpec>| {
             let mut pairs = specs.iter().zip(signature.specs());
             specs.len() == signature.specs().count()
-                && pairs.all(|(open, spec)| open.dtype == spec.dtype && open.rank() == Some(spec.shape.rank()))
+                && pairs
+                    .all(|(open, spec)| open.dtype == spec.dtype && open.rank() == Some(spec.shape.rank()))
         };
         match known.iter_mut().find(has_same_ranks) {
             Some(specs) => {

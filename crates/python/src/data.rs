@@ -3,7 +3,7 @@
 use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
-use crate::line;
+use crate::line::{self, at_line};
 use crate::mapped::{arguments, traced};
 use crate::nest::{Leaves, StaticValue, Tree};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use taut::data::{self, BatchPadding, BufferSize, Cache, Cardinality, Position, Shuffle, Window};
 use taut::memory::Bytes;
 use taut::Tensor;
-use taut_core::with_source_location;
 
 /// A sequence of elements.
 #[pyclass(frozen, subclass, weakref, module = "taut")]
@@ -141,11 +140,6 @@ impl Drop for DatasetIterator {
     fn drop(&mut self) {
         self.running.close();
     }
-}
-
-/// Makes a stage, whose elements are attributed to the caller's line.
-pub fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
-    with_source_location(None, line::here(py), work)
 }
 
 /// A Python function that maps each element to a dataset.

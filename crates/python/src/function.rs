@@ -89,9 +89,10 @@ impl Function {
             made = made.memory_budget(crate::budget::budget(budget)?);
         }
         if let Some(specs) = input_signature {
-            let spec = |(dtype, dims): (Bound<'_, PyAny>, Option<Vec<Option<usize>>>)| -> PyResult<TensorSpec> {
-                Ok(TensorSpec { dtype: crate::dtype::given(&dtype)?, dims })
-            };
+            let spec =
+                |(dtype, dims): (Bound<'_, PyAny>, Option<Vec<Option<usize>>>)| -> PyResult<TensorSpec> {
+                    Ok(TensorSpec { dtype: crate::dtype::given(&dtype)?, dims })
+                };
             made = made.input_signature(specs.into_iter().map(spec).collect::<PyResult<Vec<TensorSpec>>>()?);
         }
         Ok(Function(made, owned))

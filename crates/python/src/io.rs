@@ -62,7 +62,7 @@ pub fn text_lines<'py>(
     buffer: Option<usize>,
 ) -> Object<'py> {
     let files = files(paths, compression, buffer)?;
-    strings_source(py, crate::data::at_line(py, || data::text_lines(&files)))
+    strings_source(py, crate::line::at_line(py, || data::text_lines(&files)))
 }
 
 /// The records of TFRecord files.
@@ -74,7 +74,7 @@ pub fn tf_records<'py>(
     buffer: Option<usize>,
 ) -> Object<'py> {
     let files = files(paths, compression, buffer)?;
-    strings_source(py, crate::data::at_line(py, || data::tf_records(&files)))
+    strings_source(py, crate::line::at_line(py, || data::tf_records(&files)))
 }
 
 /// The records of files of records of a fixed length.
@@ -89,7 +89,7 @@ pub fn fixed_length_records<'py>(
     buffer: Option<usize>,
 ) -> Object<'py> {
     let files = files(paths, compression, buffer)?;
-    let made = crate::data::at_line(py, || data::fixed_length_records(&files, record, header, footer));
+    let made = crate::line::at_line(py, || data::fixed_length_records(&files, record, header, footer));
     strings_source(py, made.map_err(|error| exception(py, error))?)
 }
 
@@ -152,7 +152,7 @@ pub fn csv_rows<'py>(
 ) -> Object<'py> {
     let files = files(paths, compression, buffer)?;
     let (columns, format) = (csv_columns(columns)?, csv_format(header, delimiter, quote, missing, select)?);
-    let rows = crate::data::at_line(py, || data::csv_rows(&files, columns, format));
+    let rows = crate::line::at_line(py, || data::csv_rows(&files, columns, format));
     let rows = rows.map_err(|error| exception(py, error))?;
     source(py, rows.map(|row| Ok(Tree::Tuple(row.into_iter().map(tree).collect()))))
 }

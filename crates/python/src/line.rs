@@ -63,8 +63,10 @@ pub fn is_in_package(py: Python<'_>) -> bool {
         code.getattr(pyo3::intern!(py, "co_filename")).ok()?.extract::<String>().ok()
     });
     let Some(file) = file else { return false };
-    with(|cache| cache.skipped.first().and_then(|package| file.strip_prefix(package.as_str()).map(String::from)))
-        .is_some_and(|inside| !CALLERS.iter().any(|caller| inside.starts_with(caller)))
+    with(|cache| {
+        cache.skipped.first().and_then(|package| file.strip_prefix(package.as_str()).map(String::from))
+    })
+    .is_some_and(|inside| !CALLERS.iter().any(|caller| inside.starts_with(caller)))
 }
 
 fn current(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
@@ -96,4 +98,9 @@ fn line_of(frame: &Bound<'_, PyAny>) -> PyResult<Option<Location>> {
         cache.lines.insert(key, line);
         line
     }))
+}
+
+/// Runs work whose allocations are attributed to the caller's line.
+pub fn at_line<R>(py: Python<'_>, work: impl FnOnce() -> R) -> R {
+    taut_core::with_source_location(None, here(py), work)
 }

@@ -3,11 +3,12 @@
 use crate::call::{PyFunctionRef, into_python};
 use crate::line;
 use crate::nest::{Leaves, Tree};
+use crate::random::with_seed;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use taut::{OnRetrace, data};
+use taut::OnRetrace;
 use taut_core::with_source_location;
 
 /// An element as the arguments of a function: the parts of a tuple, or the element itself.
@@ -19,22 +20,6 @@ pub fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, Py
             PyTuple::new(py, parts)
         }
         one => PyTuple::new(py, [one.object(py)?]),
-    }
-}
-
-/// The most random keys that a function takes for one element from the stream of its dataset.
-const KEYS_PER_ELEMENT: u64 = 1 << 20;
-
-/// Runs the function of a stage. With a seed, its random numbers depend on the element and on how often the dataset was repeated,
-/// so that they are the same in every run of the pipeline.
-fn with_seed<R>(seed: Option<u64>, work: impl FnOnce() -> R) -> R {
-    match (seed, data::MappedElement::current()) {
-        (Some(seed), Some(element)) => {
-            let stream = seed ^ element.repetition.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let first = element.index.wrapping_mul(KEYS_PER_ELEMENT);
-            taut::random::with_key_stream(stream, first, work)
-        }
-        _ => work(),
     }
 }
 

@@ -175,7 +175,9 @@ fn is_static(values: &[ArgValue]) -> bool {
         ArgValue::Tensor(tensor) => tensor.len(),
         ArgValue::Tensors(tensors) => tensors.iter().map(Tensor::len).sum(),
         ArgValue::Int(int) => int.unsigned_abs() as usize,
-        ArgValue::Ints(ints) => ints.iter().fold(1usize, |all, int| all.saturating_mul(int.unsigned_abs() as usize)),
+        ArgValue::Ints(ints) => {
+            ints.iter().fold(1usize, |all, int| all.saturating_mul(int.unsigned_abs() as usize))
+        }
         _ => 0,
     };
     has_tensors && (!has_floats || values.iter().all(|value| size(value) <= MOST_ELEMENTS))

@@ -2,11 +2,11 @@
 
 use super::build::{BodyArguments, LoopParts, LoopStates};
 use super::options::Loops;
-use super::shape_invariants::{runs_op_by_op, steps_op_by_op};
+use super::shape_invariants::runs_op_by_op;
 use super::signature::StepCount;
 use crate::context::{inherited_budget, trace_with_budget};
 use crate::specs::row_spec;
-use crate::structure::{tensor_paths, tensors};
+use crate::structure::{check_structure, tensor_paths, tensors};
 use crate::variables::{assign, trace_with_variables};
 use std::ops::Range;
 use taut_autodiff::Variable;
@@ -14,7 +14,8 @@ use taut_autodiff::nest::{Nest, strip_values};
 use taut_core::graph::trace_writing;
 use taut_core::ops::binary::add;
 use taut_core::ops::random::with_loop_index;
-use taut_core::{Error, Result, Spec, Tensor, apply_at};
+use taut_core::ops::shape::{slice, stack};
+use taut_core::{Error, Index, Result, Spec, Tensor, apply_at};
 use taut_memory::Location;
 
 /// The steps of a loop over elements.
@@ -185,6 +186,40 @@ impl Loops {
         assign(&variables, &mut outputs)?;
         Ok((states, results.rebuild(&mut outputs)))
     }
+}
+
+/// A loop over the rows of tensors, step by step. `elements` is their structure. There must be at least one step.
+fn steps_op_by_op<S: Nest<Owned = S>, X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
+    steps: FixedSteps,
+    body: &dyn Fn(Tensor, S, X) -> Result<(S, Y)>,
+    mut states: S,
+    slices: &[Tensor],
+    elements: &X,
+) -> Result<(S, Y)> {
+    let mut results: Vec<Y> = Vec::new();
+    for step in 0..steps.count {
+        let row = if steps.reverse { steps.count - 1 - step } else { step };
+        let rows = slices.iter().map(|tensor| slice(tensor, &[Index::At(row as isize)]));
+        let rows: Vec<Tensor> = rows.collect::<Result<_>>()?;
+        let element = elements.rebuild(&mut rows.into_iter());
+        let (after, result) = body(Tensor::scalar(row as i64)?, states, element)?;
+        states = after;
+        if let Some(first) = results.first() {
+            check_structure("the body", &result, "its first result", first)?;
+        }
+        results.push(result);
+    }
+    if steps.reverse {
+        results.reverse();
+    }
+    let columns: Vec<Vec<Tensor>> = results.iter().map(tensors).collect();
+    let count = columns.first().map_or(0, Vec::len);
+    let column = |i: usize| columns.iter().map(|row| row[i].clone()).collect::<Vec<Tensor>>();
+    let stacked: Vec<Tensor> = (0..count).map(|i| stack(&column(i), 0)).collect::<Result<_>>()?;
+    let Some(first) = results.into_iter().next() else {
+        return Err(Error::value("a loop that runs op by op must have at least one step, got none"));
+    };
+    Ok((states, first.rebuild(&mut stacked.into_iter())))
 }
 
 /// How many elements there are along the first axis.

@@ -1,11 +1,9 @@
 //! Loops with shapes that depend on values, such as states that grow: they run op by op.
 
-use super::fixed_steps::FixedSteps;
 use super::options::Loops;
 use crate::structure::{check_same_specs, check_structure, tensor_paths, tensors};
 use taut_autodiff::nest::Nest;
-use taut_core::ops::shape::{slice, stack};
-use taut_core::{DType, Error, ErrorKind, Index, Result, Shape, Spec, Tensor, is_tracing};
+use taut_core::{DType, Error, ErrorKind, Result, Shape, Spec, Tensor, is_tracing};
 
 impl Loops {
     /// Checks the shapes of states against the shape invariants, if there are any.
@@ -68,40 +66,6 @@ impl Loops {
         }
         Ok(states)
     }
-}
-
-/// A loop over the rows of tensors, step by step. `elements` is their structure. There must be at least one step.
-pub(super) fn steps_op_by_op<S: Nest<Owned = S>, X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
-    steps: FixedSteps,
-    body: &dyn Fn(Tensor, S, X) -> Result<(S, Y)>,
-    mut states: S,
-    slices: &[Tensor],
-    elements: &X,
-) -> Result<(S, Y)> {
-    let mut results: Vec<Y> = Vec::new();
-    for step in 0..steps.count {
-        let row = if steps.reverse { steps.count - 1 - step } else { step };
-        let rows = slices.iter().map(|tensor| slice(tensor, &[Index::At(row as isize)]));
-        let rows: Vec<Tensor> = rows.collect::<Result<_>>()?;
-        let element = elements.rebuild(&mut rows.into_iter());
-        let (after, result) = body(Tensor::scalar(row as i64)?, states, element)?;
-        states = after;
-        if let Some(first) = results.first() {
-            check_structure("the body", &result, "its first result", first)?;
-        }
-        results.push(result);
-    }
-    if steps.reverse {
-        results.reverse();
-    }
-    let columns: Vec<Vec<Tensor>> = results.iter().map(tensors).collect();
-    let count = columns.first().map_or(0, Vec::len);
-    let column = |i: usize| columns.iter().map(|row| row[i].clone()).collect::<Vec<Tensor>>();
-    let stacked: Vec<Tensor> = (0..count).map(|i| stack(&column(i), 0)).collect::<Result<_>>()?;
-    let Some(first) = results.into_iter().next() else {
-        return Err(Error::value("a loop that runs op by op must have at least one step, got none"));
-    };
-    Ok((states, first.rebuild(&mut stacked.into_iter())))
 }
 
 /// Whether a loop whose body failed with this error while it was traced runs step by step instead: its shapes depend on values,

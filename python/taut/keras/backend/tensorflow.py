@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from taut.keras.backend import *  # noqa: F403
-from taut.keras.backend import image as _image, shape as _shape
+from taut.keras.backend import cast, image as _image, shape as _shape
 from taut.ragged_tensor import RaggedTensor
 from taut.sparse_tensor import SparseTensor
 
@@ -19,7 +19,7 @@ class image:  # noqa: N801
     @staticmethod
     def resize(images: Any, size: Any, interpolation: str = "bilinear", **options: Any) -> Any:
         """Resizes images."""
-        images = images if interpolation == "nearest" else cast(images, "float32")  # noqa: F405
+        images = images if interpolation == "nearest" else cast(images, "float32")
         return _image.resize(images, size, interpolation=interpolation, **options)
 
 
