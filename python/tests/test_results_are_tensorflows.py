@@ -229,25 +229,6 @@ def test_random_ops_in_a_map_draw_anew_without_a_global_seed(monkeypatch):
     assert len(set(drawn)) == 12
 
 
-def test_the_gradient_of_a_root_that_is_not_used_is_zero():
-    def gradient(function, values):
-        x = tf.constant(values)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = function(x)
-        return tape.gradient(y, x).numpy().tolist()
-
-    programs = {
-        lambda x: tf.where(x > 0, tf.sqrt(x), 0.0): ([-1.0, 0.0, 4.0], [0.0, 0.0, 0.25]),
-        lambda x: tf.maximum(tf.sqrt(x), 1.0): ([0.0, 4.0], [0.0, 0.25]),
-        lambda x: tf.gather(tf.sqrt(x), [1]): ([0.0, 4.0], [0.0, 0.25]),
-        lambda x: tf.sqrt(x): ([0.0, 4.0], [np.inf, 0.25]),
-    }
-    for program, (values, wanted) in programs.items():
-        assert gradient(program, values) == wanted
-        assert gradient(tf.function(program), values) == wanted
-
-
 def test_the_average_loss_of_no_examples():
     average = tf.nn.compute_average_loss
     assert float(average(tf.constant([1.0, 2.0]), global_batch_size=0)) == 0.0

@@ -116,7 +116,12 @@ fn rewrites_do_not_change_bits() {
                 };
                 let want = run(Rewrites::None);
                 for rewrites in [Rewrites::Decompose, Rewrites::Recompute] {
-                    assert_agree(&format!("{rewrites:?} of {dtype}, {rows} rows"), &run(rewrites), &want, true);
+                    assert_agree(
+                        &format!("{rewrites:?} of {dtype}, {rows} rows"),
+                        &run(rewrites),
+                        &want,
+                        true,
+                    );
                 }
             }
         }

@@ -69,7 +69,7 @@ fn right<T>(inputs: &[&Tensor], call: impl Fn(&[Tensor]) -> Result<T>) {
         }
         // Its result depends on values, which a trace does not have.
         Err(error) => {
-            assert_eq!(error.kind(), ErrorKind::Graph);
+            assert_eq!(error.kind(), ErrorKind::DynamicShape);
             assert_here(&error, "the attempt to read data");
         }
     }

@@ -27,6 +27,9 @@ fn all(count: i64) -> Vec<i64> {
     (0..count).map(|x| 5 * x).collect()
 }
 
+/// The bytes of a number in a buffer: its own, and those of its handle.
+const ELEMENT: usize = 8 + 400;
+
 #[test]
 fn in_memory() {
     let _ledger = ledger_check();
@@ -40,7 +43,7 @@ fn in_memory() {
     let mut iter = cached.iter().unwrap();
     assert_eq!(iter.by_ref().count(), 8);
     assert_eq!(made.load(SeqCst), 11);
-    assert_eq!(iter.report().stage("cache").unwrap().high_water(), 64);
+    assert_eq!(iter.report().stage("cache").unwrap().high_water(), 8 * ELEMENT);
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn spilled_to_a_file() {
     let _ledger = ledger_check();
     let folder = Folder::new("spill");
     let (dataset, made) = counted(50);
-    let cached = dataset.cache(Cache::MemoryUpTo(80, folder.path().to_owned()));
+    let cached = dataset.cache(Cache::MemoryUpTo(10 * ELEMENT, folder.path().to_owned()));
     assert_eq!(numbers(&cached), all(50));
     assert_eq!(folder.files().len(), 1);
     let mut iter = cached.repeat(2).iter().unwrap();
@@ -87,7 +90,7 @@ fn spilled_to_a_file() {
     assert_eq!(made.load(SeqCst), 50);
     let report = iter.report();
     let cache = report.stage("cache").unwrap();
-    assert_eq!((cache.high_water(), cache.buffer.as_ref().unwrap().most_elements), (80, 10));
+    assert_eq!((cache.high_water(), cache.buffer.as_ref().unwrap().most_elements), (10 * ELEMENT, 10));
     assert_eq!(numbers(&cached.skip(45)), all(50)[45..]);
     assert_eq!(numbers(&cached.shuffle(50).unwrap()).len(), 50);
     drop((iter, cached));

@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
+use taut::Tensor;
 use taut::data::{self, BatchPadding, BufferSize, Cache, Cardinality, Position, Shuffle, Window};
 use taut::memory::Bytes;
-use taut::Tensor;
 
 /// A sequence of elements.
 #[pyclass(frozen, subclass, weakref, module = "taut")]

@@ -37,7 +37,9 @@ pub fn traced(
     move |element: Tree| {
         let call = || {
             with_seed(seed, || {
-                into_python(|py| Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors))
+                into_python(|py| {
+                    Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors)
+                })
             })
         };
         // Elements that contain datasets or strings cannot be traced.

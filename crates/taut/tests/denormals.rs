@@ -3,6 +3,7 @@
 
 use std::hint::black_box;
 use taut::kernels::{set_threads, threads};
+use taut::memory::testing::ledger_check;
 use taut::{Result, Tensor, function};
 
 /// Elements that are normal, denormal, and become denormal when they are halved twice.
@@ -24,6 +25,7 @@ fn expected(x: f32) -> f32 {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[test]
 fn denormal_numbers_are_zeros_in_arithmetic() -> Result<()> {
+    let _ledger = ledger_check();
     let before = threads();
     for count in [1, 7, 200_000] {
         let x = Tensor::from_vec(values(count), [count])?;

@@ -2,6 +2,7 @@
 
 use super::segment::Segments;
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::TracingSuspension;
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::creation::ones;
 use crate::ops::index::gather_dense;
@@ -131,7 +132,13 @@ fn bins(x: &Tensor, weights: Option<&Tensor>, minlength: usize) -> Result<usize>
     if x.is_empty() {
         return Ok(minlength);
     }
+    if x.is_traced() {
+        return Err(Error::dynamic_shape(x.spec()));
+    }
+    // The value is known, also while tracing.
+    let suspended = TracingSuspension::enter();
     let largest = integer_item(&max(x, None::<&[isize]>, false)?)?;
+    drop(suspended);
     let needed = usize::try_from(largest.max(-1) + 1)
         .map_err(|_| Error::shape(format!("the number of bins for the maximum {largest} overflows")))?;
     Ok(needed.max(minlength))

@@ -1,7 +1,7 @@
 //! Roots, squares and reciprocals.
 
 use crate::error::Result;
-use crate::ops::binary::{div, equal, mul, where_};
+use crate::ops::binary::{div, mul};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, invalid_unary};
 use crate::ops::unary::neg;
@@ -9,14 +9,8 @@ use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, 
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, ComputeDType::Float).grad(
-    |_| Saves::OUTPUT,
-    |call, g, _| {
-        let partial = div(mul(&g, 0.5)?, call.output(0)?)?;
-        // Not NaN where a result is not used, as in `where(x > 0, sqrt(x), 0)`.
-        where_(equal(&g, 0)?, g, partial)
-    },
-);
+static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, ComputeDType::Float)
+    .grad(|_| Saves::OUTPUT, |call, g, _| div(mul(g, 0.5)?, call.output(0)?));
 static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, ComputeDType::Float).grad(
     |_| Saves::OUTPUT,
     |call, g, _| {
