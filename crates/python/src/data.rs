@@ -3,9 +3,9 @@
 use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
-use crate::line::{self, at_line};
+use crate::line::at_line;
 use crate::mapped::{arguments, traced};
-use crate::nest::{Leaves, StaticValue, Tree};
+use crate::nest::{Leaves, Tree};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

@@ -149,11 +149,11 @@ fn is_one_integer(object: &Bound<'_, PyAny>) -> bool {
 
 /// Whether the result can be computed while tracing: all inputs are integers or booleans whose values are known, such as sizes.
 fn is_static(values: &[ArgValue]) -> bool {
+    // What is not an integer is computed only if it is small: the result is a constant of the program.
+    const MOST_ELEMENTS: usize = 16;
     if !taut_core::is_tracing() {
         return false;
     }
-    // What is not an integer is computed only if it is small: the result is a constant of the program.
-    const MOST_ELEMENTS: usize = 16;
     let (mut has_tensors, mut has_floats) = (false, false);
     for value in values {
         let tensors = match value {

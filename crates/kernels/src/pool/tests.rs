@@ -189,7 +189,7 @@ fn interrupted_work_ends_and_the_next_job_is_whole() {
         let chunks = AtomicU32::new(0);
         let count = |_| {
             chunks.fetch_add(1, Ordering::Relaxed);
-            std::thread::sleep(Duration::from_micros(10));
+            thread::sleep(Duration::from_micros(10));
         };
         assert!(interruptible(always, || for_each(100_000, 1, count)).is_none());
         assert!(chunks.load(Ordering::Relaxed) < 100_000);
