@@ -29,7 +29,7 @@ const PRECISION: i64 = 128;
 
 /// Units of work that a problem gets, those it gets for each of its first steps, and for each of the others.
 const WORK: u64 = 5_000_000;
-const WORK_PER_STEP: u64 = 45_000;
+const WORK_PER_STEP: u64 = 32_000;
 const FIRST_STEPS: u64 = 2_500;
 const WORK_PER_FURTHER_STEP: u64 = 6_000;
 
