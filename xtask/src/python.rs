@@ -43,12 +43,15 @@ fn environment_of(folder: &str, packages: &[&str]) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// The features of the package in the tests, with which it is built from the crates of the Rust tests.
+pub const FEATURES: &str = "taut/ndarray,taut/arrow,tests";
+
 /// Builds the package and installs it into the environment, with the profile and the features of the Rust tests, so that
 /// nothing is compiled twice.
 pub fn install(python: &Path) -> Result {
     pip(python)
         .args(["--no-deps", "--force-reinstall", "."])
-        .env("MATURIN_PEP517_ARGS", "--profile dev --features taut/ndarray,taut/arrow")
+        .env("MATURIN_PEP517_ARGS", format!("--profile dev --features {FEATURES}"))
         .run()
 }
 

@@ -1,5 +1,6 @@
 //! The rules that lints cannot express.
 
+mod features;
 mod functions;
 mod glossary;
 mod modules;
@@ -73,6 +74,7 @@ pub fn check() -> Result {
         violations.extend(ledger_checks(source));
         violations.extend(unsafe_outside(source));
     }
+    violations.extend(features::check()?);
     violations.extend(ops::check(&rust)?);
     violations.extend(names::check(&rust));
     violations.extend(functions::check(&rust));

@@ -12,7 +12,10 @@
 //! Tiles and the order of all sums depend on the shapes alone, so results do not depend on the number of threads.
 
 mod depthwise;
+pub(crate) mod direct;
+pub(crate) mod direct_weights;
 mod gather;
+mod lanes;
 mod pack;
 mod problem;
 pub(crate) mod real;
@@ -55,6 +58,8 @@ pub fn forward_scratch(p: &ConvParams, x_shape: &[usize], w_shape: &[usize], dty
     let problem = Problem::new(p, x_shape, w_shape);
     dispatch!(dtype, T in floats => if problem.is_depthwise() {
         depthwise::scratch::<T>(&problem)
+    } else if direct::applies::<T>(&problem, Direction::Forward) {
+        direct::scratch::<T>(&problem, Direction::Forward)
     } else {
         gather::scratch::<T>(&problem, Direction::Forward)
     })
@@ -72,6 +77,8 @@ pub fn forward(p: &ConvParams, x: View<'_>, w: View<'_>, mut out: ViewMut<'_>, s
         let (grid, out) = (problem.y_grid(), out.slice::<T>());
         if problem.is_depthwise() {
             depthwise::run(&problem, Direction::Forward, source, &w, &grid, out, scratch);
+        } else if direct::applies::<T>(&problem, Direction::Forward) {
+            direct::run(&problem, Direction::Forward, source, &w, &grid, out, scratch);
         } else {
             gather::run(&problem, Direction::Forward, source, &w, &grid, out, scratch);
         }
@@ -83,6 +90,8 @@ pub fn input_gradient_scratch(p: &ConvParams, x_shape: &[usize], w_shape: &[usiz
     let problem = Problem::new(p, x_shape, w_shape);
     dispatch!(dtype, T in floats => if problem.is_depthwise() {
         depthwise::scratch::<T>(&problem)
+    } else if direct::applies::<T>(&problem, Direction::Backward) {
+        direct::scratch::<T>(&problem, Direction::Backward)
     } else {
         gather::scratch::<T>(&problem, Direction::Backward)
     })
@@ -101,6 +110,8 @@ pub fn input_gradient(p: &ConvParams, dy: View<'_>, w: View<'_>, mut dx: ViewMut
         let (grid, dx) = (problem.x_grid(), dx.slice::<T>());
         if problem.is_depthwise() {
             depthwise::run(&problem, Direction::Backward, source, &w, &grid, dx, scratch);
+        } else if direct::applies::<T>(&problem, Direction::Backward) {
+            direct::run(&problem, Direction::Backward, source, &w, &grid, dx, scratch);
         } else {
             gather::run(&problem, Direction::Backward, source, &w, &grid, dx, scratch);
         }

@@ -47,6 +47,11 @@ pub fn restrict(limit: Level) -> Level {
     level
 }
 
+/// Whether this machine has a fused multiply-add, whatever [`restrict`] says; without it, `mul_add` is a function call.
+pub(crate) fn fuses_multiply_add() -> bool {
+    !cfg!(target_arch = "x86_64") || detect() > Level::Baseline
+}
+
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Level {
     macro_rules! has { ($($f:tt),*) => { $(std::arch::is_x86_feature_detected!($f))&&* } }

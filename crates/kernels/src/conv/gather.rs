@@ -42,10 +42,7 @@ struct Plan {
 
 impl Plan {
     fn new<T: Real>(problem: &Problem, direction: Direction) -> Plan {
-        let (from, to) = match direction {
-            Direction::Forward => (problem.cin, problem.cout),
-            Direction::Backward => (problem.cout, problem.cin),
-        };
+        let (from, to) = problem.channels(direction);
         let (all_pixels, taps) = problem.largest_phase(direction);
         let block = block_shape(taps, from, WIDEST);
         let pixels = (TILE / (block.0 * block.1 * size_of::<T::Sum>())).clamp(32, 512) & !7;

@@ -131,6 +131,14 @@ impl Problem {
         self.cin == 1 && (1..=super::depthwise::MAX_MULTIPLIER).contains(&self.cout)
     }
 
+    /// Channels of a group in the source and in the destination.
+    pub(super) fn channels(&self, direction: Direction) -> (usize, usize) {
+        match direction {
+            Direction::Forward => (self.cin, self.cout),
+            Direction::Backward => (self.cout, self.cin),
+        }
+    }
+
     pub(super) fn taps(&self) -> usize {
         self.window.iter().product()
     }

@@ -1,12 +1,19 @@
 //! Floating-point elements and the type their sums are kept in.
 
+use super::direct::Tiles;
+use super::direct_weights::WeightTiles;
 use crate::dtype::{Element, bf16, f16};
 use crate::matmul::GemmElement;
 use half::slice::HalfFloatSliceExt;
 
 /// What sums are kept in: `f32`, or `f64` for `f64`.
 pub(crate) trait Sum:
-    GemmElement + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self>
+    Real<Sum = Self>
+    + GemmElement
+    + Tiles
+    + WeightTiles
+    + std::ops::Add<Output = Self>
+    + std::ops::Mul<Output = Self>
 {
     const ZERO: Self;
     /// `self * factor + summand`, rounded once.

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An output of which every task writes its own elements.
-pub(super) struct Shared<'a, T> {
+pub(crate) struct Shared<'a, T> {
     start: *mut T,
     len: usize,
     life: PhantomData<&'a mut [T]>,
@@ -57,11 +57,14 @@ pub(super) const fn lines<T>(len: usize) -> usize {
     }
 }
 
+/// Whether so many multiplications are worth starting threads for.
+pub(super) fn worth_sharing(work: usize) -> bool {
+    work >= 1 << 19
+}
+
 /// How many tasks run at once, each with its own slot of scratch.
 pub(super) fn slots(tasks: usize, work: usize) -> usize {
-    /// Multiplications below which starting threads does not pay.
-    const SERIAL: usize = 1 << 19;
-    if work < SERIAL { 1 } else { pool::threads().min(tasks).max(1) }
+    if worth_sharing(work) { pool::threads().min(tasks).max(1) } else { 1 }
 }
 
 /// Calls `work(task, slot)` for every task, in parallel; a slot is `bytes` bytes of scratch that no other task

@@ -1,6 +1,6 @@
 use super::testing::*;
 use super::*;
-use crate::pool;
+use crate::{pool, simd};
 
 const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 use Layout::{ChannelsFirst as First, ChannelsLast as Last};
@@ -61,7 +61,9 @@ impl Sizes<'_> {
 
 /// Small convolutions of every kind.
 fn cases() -> Vec<Case> {
-    let channels = [(1, 3, 5), (3, 2, 4), (4, 1, 1), (3, 1, 2), (1, 1, 20), (2, 1, 17), (1, 9, 1)];
+    // The last has enough channels for sums in registers, which do not fill their tiles.
+    let channels =
+        [(1, 3, 5), (3, 2, 4), (4, 1, 1), (3, 1, 2), (1, 1, 20), (2, 1, 17), (1, 9, 1), (1, 17, 32)];
     let mut cases = Vec::new();
     for layout in [Last, First] {
         for (groups, c_in, c_out) in channels {
@@ -187,6 +189,9 @@ fn large_cases() -> Vec<Case> {
         add(1, &[18, 12], &[7, 7], &[2, 2], (1, 3, 64));
         add(1, &[25, 25], &[3, 3], &[1, 1], (70, 1, 1));
         add(1, &[200], &[7], &[2], (5, 1, 3));
+        // Rows of one pixel: more runs than are walked together.
+        add(9, &[40, 1], &[3, 3], &[1, 1], (1, 16, 16));
+        add(2, &[9, 13], &[3, 3], &[2, 2], (1, 24, 80));
     }
     cases
 }
@@ -335,10 +340,10 @@ fn infinities_and_nan_reach_their_windows_only() {
 }
 
 #[test]
-fn threads_do_not_change_results() {
+fn threads_and_instruction_sets_do_not_change_results() {
     let layouts = [Last, First];
     for (layout, (groups, c_in, c_out)) in
-        layouts.into_iter().flat_map(|l| [(l, (1, 24, 40)), (l, (48, 1, 1))])
+        layouts.into_iter().flat_map(|l| [(l, (1, 24, 40)), (l, (1, 20, 48)), (l, (48, 1, 1))])
     {
         let case = Sizes {
             n: 2,
@@ -370,6 +375,13 @@ fn threads_do_not_change_results() {
             assert!(one == all(), "{threads} threads, {case:?}");
         }
         pool::set_threads(0);
+        simd::restrict(simd::Level::Avx2);
+        let narrow = all();
+        simd::restrict(simd::Level::Avx512);
+        // Packed products are another crate's, whose sums depend on the instruction set.
+        if layout == Last && c_in > 1 {
+            assert!(one == narrow, "narrower vectors, {case:?}");
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Weight gradient: packed patches, transposed, times output gradients, summed over tiles.
 
+use super::direct_weights::{self, Products, WeightTiles};
 use super::pack::{Source, block_shape, blocks};
 use super::problem::Problem;
 use super::real::{Real, Sum};
-use super::shared::{Shared, lines, slots, with_slots};
+use super::shared::{LINE, Shared, lines, slots, with_slots};
 use crate::matmul::{MatMut, gemm};
 use crate::pool;
 
@@ -32,6 +33,8 @@ struct Plan {
     blocks: usize,
     /// Whether the sums of the first slab are made in the result itself.
     direct: bool,
+    /// Whether patches are packed, or images read as they lie.
+    packs: bool,
 }
 
 impl Plan {
@@ -40,7 +43,10 @@ impl Plan {
         let block = block_shape(taps, problem.cin, WIDEST);
         let blocks = taps.div_ceil(block.0) * problem.cin.div_ceil(block.1);
         let width = block.0 * block.1 + problem.cout;
-        let pixels = (TILE / (width * size_of::<T::Sum>())).clamp(*PIXELS.start(), *PIXELS.end()) & !7;
+        let packs = !direct_weights::applies::<T>(problem);
+        let pixels =
+            if packs { TILE / (width * size_of::<T::Sum>()) } else { direct_weights::pixels::<T>(problem) };
+        let pixels = pixels.clamp(*PIXELS.start(), *PIXELS.end()) & !7;
         let pixels = pixels.min(problem.pixels().max(1));
         let tiles = problem.pixels().div_ceil(pixels).max(1);
         let partial = Plan::rows(problem) * problem.cout * size_of::<T::Sum>();
@@ -48,7 +54,7 @@ impl Plan {
         let fitting = 1 + PARTIALS / partial.max(1);
         let slabs = slabs_for(TASKS).min(fitting).max(slabs_for(FEWEST_TASKS)).clamp(1, tiles);
         let slabs = tiles.div_ceil(tiles.div_ceil(slabs));
-        Plan { pixels, tiles, slabs, block, blocks, direct: T::WIDE && problem.groups == 1 }
+        Plan { pixels, tiles, slabs, block, blocks, direct: T::WIDE && problem.groups == 1, packs }
     }
 
     /// Rows of the result, those of all groups one after the other.
@@ -67,6 +73,9 @@ impl Plan {
 
     /// Bytes of a task's scratch: its patches and its output gradients.
     fn slot<T: Real>(&self, problem: &Problem) -> usize {
+        if !self.packs {
+            return LINE;
+        }
         lines::<T::Sum>(self.pixels * self.block.0 * self.block.1)
             + lines::<T::Sum>(self.pixels * problem.cout)
     }
@@ -168,16 +177,37 @@ fn slab_sums<T: Real>(
             (place * problem.groups + group) * taps * cin + block.taps.start * cin + block.channels.start;
         // SAFETY: the blocks' rows are disjoint, and every slab and group has its own.
         let sums = unsafe { sums.part(row * cout, block.width() * cout) };
+        let per_slab = plan.tiles.div_ceil(plan.slabs);
+        let first = slab * per_slab;
+        let tiles = first..plan.tiles.min(first + per_slab);
+        let pixels_of = |tile: usize| {
+            let start = tile * plan.pixels;
+            (start, plan.pixels.min(problem.pixels() - start))
+        };
+        if !plan.packs
+            && let (Some(x_data), Some(dy_data)) = (T::as_sums(x.data), T::as_sums(dy.data))
+        {
+            for tile in tiles {
+                let products = Products {
+                    x: Source { grid: x.grid, data: x_data },
+                    dy: Source { grid: dy.grid, data: dy_data },
+                    windows,
+                    pixels: pixels_of(tile),
+                    block: &block,
+                    cout,
+                    accumulate: tile > first,
+                };
+                T::Sum::write(&products, sums);
+            }
+            return;
+        }
         let (patches, gradients) =
             slot.split_at_mut(lines::<T::Sum>(plan.pixels * plan.block.0 * plan.block.1));
         let patches: &mut [T::Sum] = bytemuck::cast_slice_mut(patches);
         let gradients: &mut [T::Sum] = bytemuck::cast_slice_mut(gradients);
-        let per_slab = plan.tiles.div_ceil(plan.slabs);
-        let first = slab * per_slab;
         let whole = super::pack::Block { taps: 0..1, channels: 0..cout };
-        for tile in first..plan.tiles.min(first + per_slab) {
-            let start = tile * plan.pixels;
-            let pixels = (start, plan.pixels.min(problem.pixels() - start));
+        for tile in tiles {
+            let pixels = pixels_of(tile);
             let a = x.patches(&windows, pixels, group * cin, &block, patches).transposed();
             let b = dy.patches(&pixels_themselves, pixels, group * cout, &whole, gradients);
             gemm(a, b, MatMut::row_major(sums, block.width(), cout), tile > first);
