@@ -1,6 +1,7 @@
 //! `cargo xtask bench function`: what a traced function costs before its first call, at each call, and what it saves.
 //!
 //! Every row is a median over rounds that are interleaved with its rivals', so that a noisy moment hits all.
+//! `cargo bench -p taut --bench function -- stream --avx2` uses no wider vectors than AVX2's.
 
 #[path = "models/adam.rs"]
 mod adam;
@@ -31,6 +32,10 @@ use timing::{median, race, row};
 fn main() -> Result<()> {
     // `cargo bench` passes `--bench`.
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
+    // On a machine with AVX-512, `-- --avx2` measures what its wider vectors gain.
+    if std::env::args().any(|arg| arg == "--avx2") {
+        simd::restrict(simd::Level::Avx2);
+    }
     println!("{} threads, {:?}\n", pool::threads(), simd::level());
     let rows: [(&str, fn() -> Result<()>); 5] = [
         ("call", calls),
