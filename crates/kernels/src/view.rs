@@ -1,6 +1,7 @@
 //! Views of tensor memory: bytes, a dtype, a shape and strides.
 
 use crate::dtype::{DType, Element};
+use crate::index::runs::Small;
 
 /// A read-only strided view of typed elements.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +118,22 @@ impl<'a> View<'a> {
         true
     }
 
+    /// The shape and strides of the parts of complex elements: those of the elements, and a last dimension of the two parts.
+    pub(crate) fn part_layout(&self) -> (Small<usize>, Small<isize>) {
+        let mut strides = Small::new();
+        self.strides.iter().for_each(|stride| strides.push(2 * stride));
+        strides.push(1);
+        (with_parts(self.shape), strides)
+    }
+
+    /// The parts of complex elements, under the layout that [`View::part_layout`] returned.
+    pub(crate) fn parts<'b>(&self, shape: &'b [usize], strides: &'b [isize]) -> View<'b>
+    where
+        'a: 'b,
+    {
+        View::new(self.dtype.part(), self.bytes, 2 * self.offset, shape, strides)
+    }
+
     /// The bytes of the elements, if they are contiguous.
     #[inline]
     pub fn contiguous_bytes(&self) -> Option<&'a [u8]> {
@@ -129,6 +146,12 @@ impl<'a> View<'a> {
     pub fn contiguous<T: Element>(&self) -> Option<&'a [T]> {
         self.is_contiguous().then(|| &self.data()[self.offset..self.offset + self.len()])
     }
+}
+
+fn with_parts(shape: &[usize]) -> Small<usize> {
+    let mut parts = Small::new();
+    shape.iter().chain(&[2]).for_each(|&dim| parts.push(dim));
+    parts
 }
 
 /// A contiguous row-major output.
@@ -185,6 +208,16 @@ impl<'a> ViewMut<'a> {
     #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
         self.bytes
+    }
+
+    /// The shape of the parts of complex elements: that of the elements, and a last dimension of the two parts.
+    pub(crate) fn part_shape(&self) -> Small<usize> {
+        with_parts(self.shape)
+    }
+
+    /// The parts of complex elements, under the shape that [`ViewMut::part_shape`] returned.
+    pub(crate) fn parts<'b>(&'b mut self, shape: &'b [usize]) -> ViewMut<'b> {
+        ViewMut::new(self.dtype.part(), self.bytes, shape)
     }
 
     /// The same output, borrowed for a shorter time.

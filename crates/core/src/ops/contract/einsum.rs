@@ -23,6 +23,10 @@ impl Op for Diagonal {
         "einsum_diagonal"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if shape.rank() < 2 {

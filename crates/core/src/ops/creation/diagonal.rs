@@ -21,6 +21,10 @@ impl Op for Diag {
         "diag"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         let Some(&last) = shape.last() else {
@@ -85,6 +89,10 @@ struct DiagPart {
 impl Op for DiagPart {
     fn name(&self) -> &'static str {
         "diag_part"
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {

@@ -19,6 +19,10 @@ impl Op for Triangle {
         if self.upper { "triu" } else { "tril" }
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let rank = inputs[0].shape.rank();
         if rank < 2 {

@@ -44,6 +44,10 @@ impl Op for Gather {
         "gather"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (x, indices) = (&inputs[0].shape, &inputs[1].shape);
         check_integers("indices", inputs[1])?;
@@ -211,6 +215,10 @@ impl Op for GatherNd {
         "gather_nd"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (x, indices) = (&inputs[0].shape, &inputs[1].shape);
         check_integers("indices", inputs[1])?;
@@ -321,6 +329,10 @@ struct TakeAlongAxis {
 impl Op for TakeAlongAxis {
     fn name(&self) -> &'static str {
         "take_along_axis"
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {

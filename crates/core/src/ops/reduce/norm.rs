@@ -27,7 +27,7 @@ use taut_memory::Location;
 pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
     let x = x.into();
     let dtype = float_of(x.dtype());
-    let (x, axes) = (cast(x, dtype)?, axes.into());
+    let (x, axes) = (magnitude(cast(x, dtype)?)?, axes.into());
     match ord {
         2.0 => {
             // Scaled by the largest magnitude, so that no square overflows or underflows.
@@ -64,8 +64,14 @@ fn is_divisor(magnitude: &Tensor) -> Result<Tensor> {
 #[track_caller]
 pub fn l2_normalize(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, epsilon: f64) -> Result<Tensor> {
     let x = x.into();
-    let squares = sum(square(&x)?, axes, true)?;
+    let squares = sum(square(magnitude(x.clone())?)?, axes, true)?;
     mul(x, rsqrt(maximum(squares, epsilon)?)?)
+}
+
+/// The absolute values of complex numbers; other numbers as they are.
+#[track_caller]
+fn magnitude(x: Tensor) -> Result<Tensor> {
+    if x.dtype().is_complex() { abs(x) } else { Ok(x) }
 }
 
 /// Scales x down so that its Euclidean norm over axes is at most `clip_norm`.
@@ -92,9 +98,9 @@ pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
         let error = Error::value("expected at least one tensor, got an empty list");
         return Err(error.in_op("global_norm", []).at(Location::caller()));
     };
-    let mut squares = sum(square(first)?, None, false)?;
+    let mut squares = sum(square(magnitude(first.clone())?)?, None, false)?;
     for tensor in rest {
-        squares = (squares + sum(square(tensor)?, None, false)?)?;
+        squares = (squares + sum(square(magnitude(tensor.clone())?)?, None, false)?)?;
     }
     safe_sqrt(squares)
 }
@@ -111,7 +117,7 @@ pub fn clip_by_global_norm(tensors: &[Tensor], clip_norm: f64) -> Result<(Vec<Te
     let scale = where_(is_finite(&length)?, scale, f64::NAN)?;
     let mut clipped = Vec::with_capacity(tensors.len());
     for tensor in tensors {
-        clipped.push(mul(tensor, cast(&scale, tensor.dtype())?)?);
+        clipped.push(mul(tensor, cast(&scale, tensor.dtype().part())?)?);
     }
     Ok((clipped, length))
 }

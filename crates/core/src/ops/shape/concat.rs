@@ -25,6 +25,10 @@ impl Op for Concat {
         "concat"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let [first, rest @ ..] = inputs else {
             return Err(Error::value("expected at least one tensor, got an empty list"));

@@ -93,6 +93,10 @@ impl Op for Pad {
         "pad"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if self.paddings.len() != shape.rank() {

@@ -20,6 +20,10 @@ impl Op for Roll {
         "roll"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         if self.shifts.len() != self.axes.len() {
             let message = format!(

@@ -101,6 +101,10 @@ impl Op for RecordedSplit {
         if self.unstacked { "unstack" } else { "split" }
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         Ok(self.specs.clone())
     }

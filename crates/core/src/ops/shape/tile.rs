@@ -30,6 +30,10 @@ impl Op for Tile {
         "tile"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if self.multiples.len() != shape.rank() {
@@ -136,6 +140,10 @@ struct Repeat {
 impl Op for Repeat {
     fn name(&self) -> &'static str {
         "repeat"
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
