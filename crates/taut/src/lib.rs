@@ -36,7 +36,7 @@ pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
 pub use taut_core::ops::{self, nn, random};
 pub use taut_core::{
-    Bool, Cost, DType, Differentiable, Effects, Element, Ellipsis, Error, ErrorKind, Form, Gradients, Graph,
+    Bool, Complex, Cost, DType, Differentiable, Effects, Element, Ellipsis, Error, ErrorKind, Form, Gradients, Graph,
     Host, Index, IntoTensor, Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set,
     Shape, Spec, Specs, Strides, Subgraphs, Tensor, Traced, Traffic, ViewOp, VjpCall, VmapCall, apply,
     apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
