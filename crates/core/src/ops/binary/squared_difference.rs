@@ -42,7 +42,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "squared_difference",
     Param::XY,
     |a| one(squared_difference(a.operand(0)?, a.operand(1)?)),
-    Reference::Numpy("np.square(x - y)"),
-    Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
+    Reference::Numpy("np.conj(x - y) * (x - y)"),
+    Samples::Binary(dtypes::ARITHMETIC, (-3.0, 3.0), (-2.0, 2.0)),
 )
 .refuses(|| invalid_binary(&[DType::Bool]))];

@@ -99,7 +99,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(nonzero(a.tensor(0)?)),
         Reference::Numpy("np.argwhere(x)"),
-        Samples::Unary(dtypes::ALL, -2.0, 2.0),
+        Samples::Unary(dtypes::EVERY, -2.0, 2.0),
     )
     .with_data_dependent_shape(),
     OpEntry::new(
@@ -123,7 +123,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                     vec![ramp(dtype, x, -9.0, 9.0), ramp(DType::Bool, mask, 0.0, 1.0), ArgValue::Int(axis)]
                 })
             };
-            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect();
+            let mut list: Vec<_> = dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect();
             // Explicit masks: the generated boolean samples alternate.
             let x = || ramp(DType::F32, &[2, 2], -9.0, 9.0);
             let constant = |values: &[bool]| {

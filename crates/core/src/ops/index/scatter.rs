@@ -414,7 +414,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy(
             "(lambda t: (t.__setitem__(tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
         ),
-        Samples::List(|| samples_of(dtypes::ALL)),
+        Samples::List(|| samples_of(dtypes::EVERY)),
     )
     .refuses(invalid),
     OpEntry::new(
@@ -424,7 +424,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy(
             "(lambda t: (np.add.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
         ),
-        Samples::List(|| samples_of(dtypes::NUMBERS)),
+        Samples::List(|| samples_of(dtypes::ARITHMETIC)),
     )
     .refuses(invalid_arithmetic),
     OpEntry::new(
@@ -434,7 +434,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy(
             "(lambda t: (np.subtract.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
         ),
-        Samples::List(|| samples_of(dtypes::NUMBERS)),
+        Samples::List(|| samples_of(dtypes::ARITHMETIC)),
     )
     .refuses(invalid_arithmetic),
     OpEntry::new(

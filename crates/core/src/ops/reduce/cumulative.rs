@@ -262,7 +262,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             one(cumsum(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, flag(2)?, flag(3)?))
         },
         Reference::Numpy(cumulative_reference!("0", "np.cumsum")),
-        Samples::List(|| with_exclusive_and_reverse(dtypes::ALL, -3.0, 3.0)),
+        Samples::List(|| with_exclusive_and_reverse(dtypes::EVERY, -3.0, 3.0)),
     )
     .refuses(invalid_axis),
     OpEntry::new(
@@ -273,7 +273,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             one(cumprod(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, flag(2)?, flag(3)?))
         },
         Reference::Numpy(cumulative_reference!("1", "np.cumprod")),
-        Samples::List(|| with_exclusive_and_reverse(dtypes::ALL, 0.6, 1.6)),
+        Samples::List(|| with_exclusive_and_reverse(dtypes::EVERY, 0.6, 1.6)),
     )
     .refuses(invalid_axis),
     OpEntry::new(

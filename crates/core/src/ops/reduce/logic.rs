@@ -52,7 +52,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::REDUCTION,
         |a| one(any(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.any(x, axis=axes, keepdims=keepdims)"),
-        Samples::List(|| reductions(dtypes::ALL, -0.9, 1.2)),
+        Samples::List(|| reductions(dtypes::EVERY, -0.9, 1.2)),
     )
     .refuses(invalid_axes),
     OpEntry::new(
@@ -60,7 +60,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::REDUCTION,
         |a| one(all(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.all(x, axis=axes, keepdims=keepdims)"),
-        Samples::List(|| reductions(dtypes::ALL, 0.5, 6.0)),
+        Samples::List(|| reductions(dtypes::EVERY, 0.5, 6.0)),
     )
     .refuses(invalid_axes),
     OpEntry::new(
@@ -68,7 +68,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::REDUCTION,
         |a| one(count_nonzero(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.asarray(np.count_nonzero(x, axis=axes, keepdims=keepdims), np.int64)"),
-        Samples::List(|| reductions(dtypes::ALL, -2.0, 2.0)),
+        Samples::List(|| reductions(dtypes::EVERY, -2.0, 2.0)),
     )
     .refuses(invalid_axes),
 ];

@@ -160,7 +160,7 @@ fn lists() -> Vec<Vec<ArgValue>> {
             [&[3usize][..], &[2, 2], &[]].map(|shape| crate::ops::sample::tensor(dtype, shape, -3.0, 3.0));
         ArgValue::Tensors(tensors.to_vec())
     };
-    let both = |clip: f64| dtypes::WIDE.iter().map(move |&dtype| vec![list(dtype), ArgValue::Float(clip)]);
+    let both = |clip: f64| dtypes::WIDE_COMPLEX.iter().map(move |&dtype| vec![list(dtype), ArgValue::Float(clip)]);
     both(1.5).chain(both(100.0)).collect()
 }
 
@@ -201,9 +201,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             Param::optional("epsilon", ParamKind::Float, "1e-12"),
         ],
         |a| one(l2_normalize(a.tensor(0)?, a.axes(1)?.as_deref(), a.float_or(2)?.unwrap_or(1e-12))),
-        Reference::Numpy("x / np.sqrt(np.maximum(np.sum(x * x, axis=axes, keepdims=True), 1e-12))"),
+        Reference::Numpy("x / np.sqrt(np.maximum(np.sum(np.abs(x) ** 2, axis=axes, keepdims=True), 1e-12))"),
         Samples::List(|| {
-            let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
+            let mut samples = reductions(dtypes::WIDE_COMPLEX, -3.0, 3.0);
             samples.iter_mut().for_each(|args| args.truncate(2));
             samples
         }),
@@ -218,10 +218,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ],
         |a| one(clip_by_norm(a.tensor(0)?, a.float(1)?, a.axes(2)?.as_deref())),
         Reference::Numpy(
-            "x * (clip_norm / np.maximum(np.sqrt(np.sum(x * x, axis=axes, keepdims=True)), clip_norm))",
+            "x * (clip_norm / np.maximum(np.sqrt(np.sum(np.abs(x) ** 2, axis=axes, keepdims=True)), clip_norm))",
         ),
         Samples::List(|| {
-            let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
+            let mut samples = reductions(dtypes::WIDE_COMPLEX, -3.0, 3.0);
             samples.iter_mut().for_each(|args| {
                 args.truncate(2);
                 args.insert(1, ArgValue::Float(1.5));
@@ -234,7 +234,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "global_norm",
         &[Param::new("tensors", ParamKind::Tensors)],
         |a| one(global_norm(&a.tensors(0)?)),
-        Reference::Numpy("np.sqrt(sum(np.sum(t * t) for t in tensors))"),
+        Reference::Numpy("np.sqrt(sum(np.sum(np.abs(t) ** 2) for t in tensors))"),
         Samples::List(|| lists().into_iter().map(|mut args| args.drain(..1).collect()).collect()),
     )
     .refuses(|| {
@@ -254,7 +254,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         },
         Reference::Numpy(
             "(lambda n: [t * np.minimum(clip_norm / n, 1).astype(t.dtype) for t in tensors] + [n])(\
-             np.sqrt(sum(np.sum(t * t) for t in tensors)))",
+             np.sqrt(sum(np.sum(np.abs(t) ** 2) for t in tensors)))",
         ),
         Samples::List(lists),
     )

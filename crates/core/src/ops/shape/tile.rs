@@ -265,7 +265,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             ];
             let with =
                 |dtype| cases.map(|(x, m)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Ints(m.to_vec())]);
-            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
@@ -297,7 +297,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Samples::List(|| {
             let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let mut list = Vec::new();
-            for &dtype in dtypes::ALL {
+            for &dtype in dtypes::EVERY {
                 let cases: [(&[usize], ArgValue, Option<i64>); 10] = [
                     (&[], ArgValue::Int(3), None),
                     (&[3], ArgValue::Int(2), Some(0)),

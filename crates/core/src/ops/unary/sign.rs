@@ -63,7 +63,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(neg(a.tensor(0)?)),
         Reference::Numpy("np.negative(x)"),
-        Samples::Unary(dtypes::NUMBERS, -128.0, 100.0),
+        Samples::Unary(dtypes::ARITHMETIC, -128.0, 100.0),
     )
     .refuses(|| invalid_unary(&[DType::Bool])),
     OpEntry::new(
@@ -71,14 +71,14 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(abs(a.tensor(0)?)),
         Reference::Numpy("np.abs(x)"),
-        Samples::Unary(dtypes::ALL, -128.0, 100.0),
+        Samples::Unary(dtypes::EVERY, -128.0, 100.0),
     ),
     OpEntry::new(
         "sign",
         Param::X,
         |a| one(sign(a.tensor(0)?)),
         Reference::Numpy("np.sign(x)"),
-        Samples::Unary(dtypes::NUMBERS, -2.0, 2.0),
+        Samples::Unary(dtypes::ARITHMETIC, -2.0, 2.0),
     )
     .refuses(|| invalid_unary(&[DType::Bool])),
 ];
