@@ -90,6 +90,10 @@ table! {
     nn: attention attention_dropout attention_gradient channel_norm cross_entropy dropout embedding group_norm layer_norm
         softmax;
 
+    /// Fourier transforms.
+    #[cfg(feature = "fft")]
+    signal: fft;
+
     /// Linear algebra: solvers and factorizations.
     #[cfg(feature = "linalg")]
     linalg: cholesky det factor inv solve;

@@ -31,6 +31,8 @@ pub use taut_core::ops::creation::*;
 pub use taut_core::ops::index::*;
 #[cfg(feature = "linalg")]
 pub use taut_core::ops::linalg;
+#[cfg(feature = "fft")]
+pub use taut_core::ops::signal;
 pub use taut_core::ops::reduce::*;
 pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
