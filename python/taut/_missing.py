@@ -28,10 +28,9 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "tf.strings.to_hash_bucket_fast is TensorFlow's hash of strings; Keras's preprocessing layers replace feature columns",
     ),
     (
-        "Complex numbers and Fourier transforms",
-        """complex complex64 complex128 signal audio fftnd ifftnd rfftnd irfftnd eig eigvals linalg.eig linalg.eigvals
-        linalg.logm""",
-        "keep real and imaginary parts as two tensors; keras.ops.fft works on such pairs",
+        "Eigenvalues of general matrices, and audio files",
+        "audio eig eigvals linalg.eig linalg.eigvals linalg.logm",
+        "tf.linalg.eigh has those of symmetric matrices; numpy.linalg.eig has the others; tf.signal makes spectrograms",
     ),
     (
         "Quantised and opaque types",
