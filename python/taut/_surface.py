@@ -225,8 +225,8 @@ _TOP: Rows = {
     **objects("custom_gradient", "custom_gradient grad_pass_through recompute_grad"),
     **objects(
         "dtypes",
-        """as_dtype bfloat16 bool complex64 complex128 double float16 float32 float64 half int8 int16 int32 int64 string uint8 uint16 uint32
-        uint64""",
+        """as_dtype bfloat16 bool complex64 complex128 double float16 float32 float64 half int8 int16 int32 int64 string
+        uint8 uint16 uint32 uint64""",
     ),
     **objects("ragged_tensor", "RaggedTensor RaggedTensorSpec"),
     **objects("sparse_tensor", "SparseTensor"),

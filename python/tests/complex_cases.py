@@ -11,6 +11,7 @@ Z = np.array([[1.0 + 2.0j, -0.5 + 0.25j, 3.0 - 1.0j], [0.1 - 0.7j, -2.0 - 0.5j, 
 W = np.array([[0.5 - 1.0j, 2.0 + 0.5j, -1.0 + 1.5j], [1.5 + 0.2j, -0.3 + 0.8j, 0.7 - 0.6j]])
 X = np.array([[0.3, -1.2, 2.5], [1.7, 0.4, -0.8]])
 SIGNAL = np.sin(np.arange(64) * 0.37) + 0.3 * np.cos(np.arange(64) * 1.1)
+SQUARE = np.array([[2.0 + 1.0j, 0.5, -1j], [0.3 - 0.2j, 1.5 - 0.5j, 0.4], [1j, 0.1 + 0.7j, 3.0]])
 CUBE = (np.arange(60) % 7 - 2.5 + 1j * (np.arange(60) % 5 - 1.5)).reshape(3, 4, 5)
 
 Case = Callable[[Any], Any]
@@ -53,7 +54,9 @@ for _kind in ("complex64", "complex128"):
     for _name in _UNARY.split():
         CASES[f"{_name} {_kind}"] = lambda tf, n=_name, k=_kind: getattr(tf.math, n)(_constant(tf, Z, k))
     for _name in _BINARY.split():
-        CASES[f"{_name} {_kind}"] = lambda tf, n=_name, k=_kind: getattr(tf, n)(_constant(tf, Z, k), _constant(tf, W, k))
+        CASES[f"{_name} {_kind}"] = lambda tf, n=_name, k=_kind: getattr(tf, n)(
+            _constant(tf, Z, k), _constant(tf, W, k)
+        )
     CASES[f"pow {_kind}"] = lambda tf, k=_kind: tf.pow(_constant(tf, Z, k), _constant(tf, W, k))
     CASES[f"matmul {_kind}"] = lambda tf, k=_kind: tf.matmul(_constant(tf, Z, k), _constant(tf, W, k), adjoint_b=True)
     CASES[f"fft {_kind}"] = lambda tf, k=_kind: tf.signal.fft(_constant(tf, CUBE, k))
@@ -87,6 +90,12 @@ CASES |= {
     "einsum": lambda tf: tf.einsum("ij,kj->ik", tf.constant(Z), tf.constant(W)),
     "tensordot": lambda tf: tf.tensordot(tf.constant(Z), tf.constant(W), [[0], [0]]),
     "matvec": lambda tf: tf.linalg.matvec(tf.constant(Z), tf.constant(W[0]), adjoint_a=False),
+    "solve": lambda tf: tf.linalg.solve(tf.constant(SQUARE), tf.constant(Z.T.copy())),
+    "solve adjoint": lambda tf: tf.linalg.solve(tf.constant(SQUARE), tf.constant(Z.T.copy()), adjoint=True),
+    "inv": lambda tf: tf.linalg.inv(tf.constant(SQUARE)),
+    "expm": lambda tf: tf.linalg.expm(tf.constant(SQUARE)),
+    "gradient of solve": lambda tf: _gradient(tf, tf.linalg.solve, SQUARE, Z.T.copy()),
+    "gradient of inv": lambda tf: _gradient(tf, tf.linalg.inv, SQUARE),
     # Transforms.
     "fft2d": lambda tf: tf.signal.fft2d(tf.constant(CUBE)),
     "ifft2d": lambda tf: tf.signal.ifft2d(tf.constant(CUBE)),

@@ -87,7 +87,12 @@ def test_numbers_take_the_precision_of_tensors() -> None:
 
 def test_prints_as_numpy() -> None:
     for kind in ("complex64", "complex128"):
-        for array in (complex_cases.Z, complex_cases.Z * 1e7, complex_cases.Z.real + 0j, np.array([1 + 10j, -0.5 - 2j])):
+        for array in (
+            complex_cases.Z,
+            complex_cases.Z * 1e7,
+            complex_cases.Z.real + 0j,
+            np.array([1 + 10j, -0.5 - 2j]),
+        ):
             array = array.astype(kind)
             assert str(array) in str(tf.constant(array))
     assert "(1+2j)" in str(tf.constant(1 + 2j, tf.complex64))
@@ -170,7 +175,9 @@ def test_transforms_along_axes_are_numpys() -> None:
             np.testing.assert_allclose(tf.signal.rfftnd(x, axes=axes, norm=norm).numpy(), wanted, atol=1e-10)
             got = tf.signal.irfftnd(tf.signal.rfftnd(x, axes=axes, norm=norm), _lengths(cube, axes), axes, norm)
             np.testing.assert_allclose(got.numpy(), cube.real, atol=1e-10)
-    np.testing.assert_allclose(tf.signal.fftnd(z, [3, 7], [0, 2]).numpy(), np.fft.fftn(cube, [3, 7], [0, 2]), atol=1e-10)
+    np.testing.assert_allclose(
+        tf.signal.fftnd(z, [3, 7], [0, 2]).numpy(), np.fft.fftn(cube, [3, 7], [0, 2]), atol=1e-10
+    )
 
 
 def _lengths(cube: np.ndarray, axes: list[int] | None) -> list[int]:

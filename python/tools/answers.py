@@ -1,5 +1,5 @@
-"""Writes TensorFlow's results of the calls in `python/tests`: of strings, of complex numbers, and of Keras's preprocessing. Run it where
-TensorFlow is installed.
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers and Keras's preprocessing. Run it
+where TensorFlow is installed.
 """
 
 from __future__ import annotations

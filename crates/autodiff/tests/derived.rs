@@ -5,8 +5,8 @@ use taut_autodiff::{DenseGradient, ForwardAccumulator, GradientRequest, Gradient
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::transpose;
-use taut_core::ops::{ArgValue, OpEntry};
 use taut_core::ops::unary::{conj, real};
+use taut_core::ops::{ArgValue, OpEntry};
 use taut_core::{Complex, DType, ErrorKind, Result, Spec, Tensor, trace};
 use taut_memory::testing::fail_nth;
 use taut_memory::thread_live_bytes;
@@ -264,15 +264,10 @@ fn forward_mode_agrees_with_the_gradient() {
         for (args, floats) in cases(entry) {
             let Some(found) = gradients(entry, &args, &floats).unwrap() else { continue };
             let along = directions(&floats, |t, i| ((i + 3 * t) as f64 * 0.754877).fract() - 0.4);
-            let dot = |(g, d): (&Tensor, &Vec<f64>)| -> f64 {
-                values(g).iter().zip(d).map(|(g, d)| g * d).sum()
-            };
+            let dot =
+                |(g, d): (&Tensor, &Vec<f64>)| -> f64 { values(g).iter().zip(d).map(|(g, d)| g * d).sum() };
             let want: f64 = found.iter().zip(&along).map(dot).sum();
-            let tangents: Vec<Tensor> = floats
-                .iter()
-                .zip(&along)
-                .map(|(t, d)| like(t, d))
-                .collect();
+            let tangents: Vec<Tensor> = floats.iter().zip(&along).map(|(t, d)| like(t, d)).collect();
             let forward = ForwardAccumulator::new(&floats, &tangents).unwrap();
             let results =
                 entry.invoke(&with_floats(&args, &floats)).unwrap_or_else(|e| panic!("{args:?}: {e}"));

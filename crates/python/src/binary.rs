@@ -126,7 +126,9 @@ fn is_static(x: &Operand, y: &Operand) -> bool {
         Operand::Tensor(tensor) => convert::is_static(tensor),
         Operand::Scalar(_) => true,
     };
-    let is_float = |operand: &Operand| matches!(operand, Operand::Scalar(taut::Scalar::Float(_) | taut::Scalar::Complex(_)));
+    let is_float = |operand: &Operand| {
+        matches!(operand, Operand::Scalar(taut::Scalar::Float(_) | taut::Scalar::Complex(_)))
+    };
     let is_scalar = |operand: &Operand| match operand {
         Operand::Tensor(tensor) => tensor.rank() == 0,
         Operand::Scalar(_) => true,

@@ -8,7 +8,9 @@ use crate::numpy::{self, Memory};
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple,
+};
 use taut::graph::suspend_tracing;
 use taut::{Complex, DType, Operand, Scalar, Tensor};
 

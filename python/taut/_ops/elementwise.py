@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from .. import _raw_ops as raw, dtypes
 from .._common import refuse, unify_dtypes
 from .._native import Tensor, as_tensor

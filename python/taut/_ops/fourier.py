@@ -39,7 +39,9 @@ def along(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
 def _complex(name: str, x: TensorLike) -> Tensor:
     x = as_tensor(x)
     if not x.dtype.is_complex:
-        refuse(name, f"expected complex64 or complex128, got {x.dtype.name}\n  help: cast it to a complex type", TypeError)
+        refuse(
+            name, f"expected complex64 or complex128, got {x.dtype.name}\n  help: cast it to a complex type", TypeError
+        )
     return x
 
 

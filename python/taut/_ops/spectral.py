@@ -256,5 +256,7 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str 
     x = as_tensor(log_mel_spectrograms)
     bins = x.shape[-1]
     if not bins:
-        refuse("mfccs_from_log_mel_spectrograms", f"the last axis must have >= 1 elements, got shape {x.shape}", ValueError)
+        refuse(
+            "mfccs_from_log_mel_spectrograms", f"the last axis must have >= 1 elements, got shape {x.shape}", ValueError
+        )
     return dct(x, 2) * float(1.0 / np.sqrt(2.0 * bins))

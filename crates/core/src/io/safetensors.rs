@@ -295,8 +295,11 @@ fn header<N: AsRef<str>>(
             return Err(Error::value(format!("tensor names must be distinct, got '{name}' twice")));
         }
         let Some(dtype) = stored(spec.dtype) else {
-            let message = format!("the safetensors format has no type {}, which tensor '{name}' has", spec.dtype);
-            return Err(Error::dtype(message).help("cast it to complex64, or save its real and imaginary parts"));
+            let message =
+                format!("the safetensors format has no type {}, which tensor '{name}' has", spec.dtype);
+            return Err(
+                Error::dtype(message).help("cast it to complex64, or save its real and imaginary parts")
+            );
         };
         let end = offset + spec.bytes();
         let shape = spec.shape.to_string().replace(' ', "");

@@ -27,11 +27,9 @@ pub mod dtypes {
     /// Floating-point and complex dtypes.
     pub const INEXACT: &[DType] = &[F16, BF16, F32, F64, C64, C128];
     /// Every number, complex ones included.
-    pub const ARITHMETIC: &[DType] =
-        &[U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
+    pub const ARITHMETIC: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
     /// Every dtype, complex ones included.
-    pub const EVERY: &[DType] =
-        &[Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
+    pub const EVERY: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
     /// `float32`, `float64` and the complex dtypes.
     pub const WIDE_COMPLEX: &[DType] = &[F32, F64, C64, C128];
     /// `float32` and `float64`.

@@ -57,7 +57,9 @@ fix = unary("fix", raw.trunc, "The value without its fraction.")
 isposinf = unary("isposinf", lambda x: raw.equal(x, math.inf), "Whether it is plus infinity.")
 isneginf = unary("isneginf", lambda x: raw.equal(x, -math.inf), "Whether it is minus infinity.")
 isreal = unary("isreal", lambda x: raw.equal(raw.imag(x), 0), "Whether the imaginary part is zero.", False)
-iscomplex = unary("iscomplex", lambda x: raw.not_equal(raw.imag(x), 0), "Whether the imaginary part is not zero.", False)
+iscomplex = unary(
+    "iscomplex", lambda x: raw.not_equal(raw.imag(x), 0), "Whether the imaginary part is not zero.", False
+)
 signbit = unary("signbit", lambda x: raw.less(x, 0), "Whether the sign is negative.", False)
 
 add = binary("add", lambda a, b: raw.logical_or(a, b) if a.dtype.name == "bool" else raw.add(a, b), "The sum.")

@@ -4,7 +4,9 @@ use crate::error::{ErrorKind, Result};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::{imag, real};
-use crate::ops::{ComputeDType, Elementwise, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{
+    ComputeDType, Elementwise, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one,
+};
 use crate::{DType, Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -30,10 +32,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     |a| one(complex(a.operand(0)?, a.operand(1)?)),
     Reference::Numpy("real + 1j * imag"),
     Samples::List(|| {
-        let pairs: [(&[usize], &[usize]); 4] = [(&[], &[]), (&[0], &[1]), (&[2, 3], &[3]), (&[2, 1], &[1, 4])];
-        let with = |&dtype: &DType| {
-            pairs.map(|(a, b)| vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -2.0, 2.0)])
-        };
+        let pairs: [(&[usize], &[usize]); 4] =
+            [(&[], &[]), (&[0], &[1]), (&[2, 3], &[3]), (&[2, 1], &[1, 4])];
+        let with =
+            |&dtype: &DType| pairs.map(|(a, b)| vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -2.0, 2.0)]);
         dtypes::WIDE.iter().flat_map(with).collect()
     }),
 )

@@ -3,7 +3,8 @@
 use crate::error::{ErrorKind, Result};
 use crate::ops::contract::matmul_with;
 use crate::ops::matrices::{
-    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, check_squares, invalid_square, joined, on_parts, regular, wide,
+    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, check_squares, invalid_square, joined, on_parts,
+    regular, wide,
 };
 use crate::ops::sample::{dtypes, of};
 use crate::ops::shape::split;

@@ -8,7 +8,8 @@ use crate::ops::contract::{matmul, matmul_with};
 use crate::ops::creation::{eye, tril, triu};
 use crate::ops::elementwise::sum_to;
 use crate::ops::matrices::{
-    adjoint, check_dtype, check_square, check_squares, joined, numeric, on_parts, regular, repeated, split, wide,
+    adjoint, check_dtype, check_square, check_squares, joined, numeric, on_parts, regular, repeated, split,
+    wide,
 };
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, reshape};

@@ -160,7 +160,8 @@ fn lists() -> Vec<Vec<ArgValue>> {
             [&[3usize][..], &[2, 2], &[]].map(|shape| crate::ops::sample::tensor(dtype, shape, -3.0, 3.0));
         ArgValue::Tensors(tensors.to_vec())
     };
-    let both = |clip: f64| dtypes::WIDE_COMPLEX.iter().map(move |&dtype| vec![list(dtype), ArgValue::Float(clip)]);
+    let both =
+        |clip: f64| dtypes::WIDE_COMPLEX.iter().map(move |&dtype| vec![list(dtype), ArgValue::Float(clip)]);
     both(1.5).chain(both(100.0)).collect()
 }
 

@@ -42,14 +42,7 @@ pub fn var(
     if x.dtype().is_complex() {
         return complex_var(x, axes, correction, keepdims);
     }
-    reduce_float(
-        "var",
-        ReductionCode::Variance { correction },
-        x,
-        axes,
-        keepdims,
-        Some(&VARIANCE),
-    )
+    reduce_float("var", ReductionCode::Variance { correction }, x, axes, keepdims, Some(&VARIANCE))
 }
 
 /// The standard deviation over axes; over all axes if `axes` is `None`. The divisor is the number of elements minus

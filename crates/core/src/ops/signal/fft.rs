@@ -47,7 +47,9 @@ impl Op for Fft {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let spec = inputs[0];
         if !spec.dtype.is_complex() {
-            return Err(Error::dtype(format!("{} is not supported", spec.dtype)).help("cast to a complex dtype"));
+            return Err(
+                Error::dtype(format!("{} is not supported", spec.dtype)).help("cast to a complex dtype")
+            );
         }
         if spec.shape.rank() == 0 {
             return Err(Error::shape("expected rank >= 1, got a scalar"));
@@ -151,7 +153,10 @@ pub fn ifft(x: impl Into<Tensor>) -> Result<Tensor> {
 
 fn samples() -> Vec<Vec<crate::ops::ArgValue>> {
     let shapes: [&[usize]; 7] = [&[1], &[5], &[8], &[2, 6], &[2, 2, 7], &[2, 0], &[0, 3]];
-    dtypes::COMPLEX.iter().flat_map(|&dtype| shapes.map(|shape| vec![ramp(dtype, shape, -2.0, 3.0)])).collect()
+    dtypes::COMPLEX
+        .iter()
+        .flat_map(|&dtype| shapes.map(|shape| vec![ramp(dtype, shape, -2.0, 3.0)]))
+        .collect()
 }
 
 fn invalid() -> Vec<InvalidArgs> {

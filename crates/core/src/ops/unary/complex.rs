@@ -72,7 +72,9 @@ pub fn angle(x: impl Into<Tensor>) -> Result<Tensor> {
     match x.dtype() {
         dtype if dtype.is_complex() => unary(&ANGLE, x),
         dtype if dtype.is_float() => where_(less(&x, 0)?, std::f64::consts::PI, mul(x, 0)?),
-        dtype => Err(Error::dtype(format!("{dtype} is not supported")).in_op("angle", [x.spec()]).at(Location::caller())),
+        dtype => Err(Error::dtype(format!("{dtype} is not supported"))
+            .in_op("angle", [x.spec()])
+            .at(Location::caller())),
     }
 }
 
