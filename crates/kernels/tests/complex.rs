@@ -22,7 +22,7 @@ const POINTS: [(f64, f64); 13] = [
     (1.0, 1e-12),
 ];
 
-/// Each function's name and values at [`POINTS`], from NumPy.
+/// Each function's name and values at [`POINTS`], from NumPy; near zero, where its `log1p` loses digits, from the series.
 const WANTED: &[(&str, Function, [(f64, f64); 13])] = &[
     (
         "sqrt",
@@ -112,7 +112,7 @@ const WANTED: &[(&str, Function, [(f64, f64); 13])] = &[
             (1.0986122886681098, -0.0),
             (0.589327498170823, 0.982793723247329),
             (0.11157177565710492, -0.4636476090008061),
-            (1.000000082240371e-09, 9.99999999e-10),
+            (1e-9, 9.99999999e-10),
             (-0.4307829160924542, 1.965587446494658),
             (2.9458221059128853, 0.05258306161094172),
             (3.139260712082922, 3.054854314913808),
@@ -404,7 +404,7 @@ fn values_are_numpys() {
 
 #[test]
 fn absolute_values_do_not_overflow() {
-    assert_eq!(math::abs(Complex { re: 3e200, im: 4e200 }), 5e200);
+    assert!((math::abs(Complex { re: 3e200, im: 4e200 }) / 5e200 - 1.0).abs() < 1e-15);
     assert_eq!(math::abs(Complex { re: f64::INFINITY, im: f64::NAN }), f64::INFINITY);
     assert!(math::abs(Complex { re: 1.0, im: f64::NAN }).is_nan());
     assert_eq!(math::abs(Complex { re: 0.0, im: 0.0 }), 0.0);
