@@ -28,9 +28,9 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "tf.strings.to_hash_bucket_fast is TensorFlow's hash of strings; Keras's preprocessing layers replace feature columns",
     ),
     (
-        "Eigenvalues of general matrices, and audio files",
-        "audio eig eigvals linalg.eig linalg.eigvals linalg.logm",
-        "tf.linalg.eigh has those of symmetric matrices; numpy.linalg.eig has the others; tf.signal makes spectrograms",
+        "Audio files, and the logarithm of a matrix",
+        "audio linalg.logm",
+        "tf.signal makes spectrograms; tf.linalg.eig gives the logarithm of a matrix that is not defective",
     ),
     (
         "Quantised and opaque types",

@@ -121,7 +121,7 @@ _LINALG: Rows = {
     **objects("_ops.creation", "eye"),
     **objects(
         "_ops.linalg",
-        """adjoint cholesky_solve cross eigh einsum expm inv logdet lstsq matmul matrix_rank matrix_transpose matvec pinv qr
+        """adjoint cholesky_solve cross eig eigh eigvals einsum expm inv logdet lstsq matmul matrix_rank matrix_transpose matvec pinv qr
         slogdet solve svd tensordot trace triangular_solve""",
     ),
     **objects(
@@ -233,6 +233,7 @@ _TOP: Rows = {
     **objects("strings", "as_string"),
     **objects("_ops.elementwise", "complex"),
     **objects("_ops.fourier", "fftnd ifftnd irfftnd rfftnd"),
+    **objects("_ops.linalg", "eig eigvals"),
     **objects("function", "executing_eagerly function init_scope inside_function trace_specs"),
     **objects("module", "Module"),
     **objects("shape", "TensorShape"),
@@ -476,10 +477,9 @@ _KERAS_IMAGE: Rows = {
 _KERAS_LINALG: Rows = {
     **objects(
         "keras.backend.ops.linalg",
-        """cholesky cholesky_inverse det eigh inv jvp lstsq matrix_rank norm pinv qr slogdet solve solve_triangular svd""",
+        """cholesky cholesky_inverse det eig eigh inv jvp lstsq matrix_rank norm pinv qr slogdet solve solve_triangular svd""",
     ),
     **objects("keras.backend.ops.linalg", "lu_factor"),
-    **missing("eig"),
 }
 
 _KERAS_CORE: Rows = {
@@ -509,6 +509,7 @@ _KERAS: Rows = {
 #: The results of ops that do not return exactly one tensor. A list of one is returned as a tensor.
 RESULTS: dict[str, str] = {
     "clip_by_global_norm": "tuple[Tensor, ...]",
+    "eig": "tuple[Tensor, Tensor]",
     "eigh": "tuple[Tensor, Tensor]",
     "lstsq": "tuple[Tensor, Tensor]",
     "meshgrid": "Tensor | tuple[Tensor, ...]",

@@ -137,6 +137,17 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Computes eigenvalues, in no particular order, and eigenvectors (columns) of general matrices. They are complex."""
+    values, vectors = raw.eig(tensor)
+    return values, vectors
+
+
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
+    """Computes the eigenvalues of general matrices, in no particular order. They are complex."""
+    return raw.eigvals(tensor)
+
+
 class SlogdetResult(NamedTuple):
     """The sign of a determinant and the logarithm of its absolute value."""
 
