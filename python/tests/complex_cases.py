@@ -155,7 +155,6 @@ CASES |= {
     "gradient of cast": lambda tf: _gradient(tf, lambda a: tf.cast(a, "complex128") * (1 + 2j), X),
     "gradient of matmul": lambda tf: _gradient(tf, lambda z, w: tf.matmul(z, w, adjoint_b=True), Z, W),
     "gradient of prod": lambda tf: _gradient(tf, lambda z: tf.reduce_prod(z, 1), Z),
-    "gradient of cumprod": lambda tf: _gradient(tf, lambda z: tf.math.cumprod(z, 1), Z),
     "gradient of norm": lambda tf: _gradient(tf, lambda z: tf.reshape(tf.norm(z), [1]), Z),
     "gradient of fft": lambda tf: _gradient(tf, tf.signal.fft, Z),
     "gradient of ifft": lambda tf: _gradient(tf, tf.signal.ifft, Z),

@@ -10,36 +10,36 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use num_complex::Complex;
 
 /// A part of a complex number.
-pub(super) trait Part: Element {
+pub(super) trait ComplexPart: Element {
     fn narrow(value: f64) -> Self;
 }
 
-impl Part for f32 {
+impl ComplexPart for f32 {
     fn narrow(value: f64) -> f32 {
         value as f32
     }
 }
 
-impl Part for f64 {
+impl ComplexPart for f64 {
     fn narrow(value: f64) -> f64 {
         value
     }
 }
 
-fn wide<T: Part>(z: &[T; 2]) -> Complex<f64> {
+fn wide<T: ComplexPart>(z: &[T; 2]) -> Complex<f64> {
     Complex { re: z[0].to_f64(), im: z[1].to_f64() }
 }
 
-fn narrow<T: Part>(z: Complex<f64>) -> [T; 2] {
+fn narrow<T: ComplexPart>(z: Complex<f64>) -> [T; 2] {
     [T::narrow(z.re), T::narrow(z.im)]
 }
 
 /// The pairs of a slice of bytes.
-fn pairs<T: Part>(bytes: &[u8]) -> &[[T; 2]] {
+fn pairs<T: ComplexPart>(bytes: &[u8]) -> &[[T; 2]] {
     cast_slice::<u8, T>(bytes).as_chunks().0
 }
 
-fn pairs_mut<T: Part>(bytes: &mut [u8]) -> &mut [[T; 2]] {
+fn pairs_mut<T: ComplexPart>(bytes: &mut [u8]) -> &mut [[T; 2]] {
     cast_slice_mut::<u8, T>(bytes).as_chunks_mut().0
 }
 
@@ -90,26 +90,26 @@ fn function(code: Unary) -> Option<fn(Complex<f64>) -> Complex<f64>> {
     })
 }
 
-fn map<T: Part>(x: &[u8], out: &mut [u8], f: fn(Complex<f64>) -> Complex<f64>) {
+fn map<T: ComplexPart>(x: &[u8], out: &mut [u8], f: fn(Complex<f64>) -> Complex<f64>) {
     for (x, out) in pairs::<T>(x).iter().zip(pairs_mut::<T>(out)) {
         *out = narrow(f(wide(x)));
     }
 }
 
-fn to_part<T: Part>(x: &[u8], out: &mut [u8], f: impl Fn(&[T; 2]) -> T) {
+fn to_part<T: ComplexPart>(x: &[u8], out: &mut [u8], f: impl Fn(&[T; 2]) -> T) {
     for (x, out) in pairs::<T>(x).iter().zip(cast_slice_mut::<u8, T>(out)) {
         *out = f(x);
     }
 }
 
-fn test<T: Part>(x: &[u8], out: &mut [u8], f: fn(f64, f64) -> bool) {
+fn test<T: ComplexPart>(x: &[u8], out: &mut [u8], f: fn(f64, f64) -> bool) {
     for (x, out) in pairs::<T>(x).iter().zip(cast_slice_mut::<u8, Bool>(out)) {
         *out = Bool::from(f(x[0].to_f64(), x[1].to_f64()));
     }
 }
 
 /// A unary operation on contiguous complex elements, other than [`Unary::Neg`].
-pub(super) fn unary<T: Part>(code: Unary, x: &[u8], out: &mut [u8]) {
+pub(super) fn unary<T: ComplexPart>(code: Unary, x: &[u8], out: &mut [u8]) {
     match code {
         Unary::Real => to_part::<T>(x, out, |z| z[0]),
         Unary::Imag => to_part::<T>(x, out, |z| z[1]),
@@ -126,7 +126,7 @@ pub(super) fn unary<T: Part>(code: Unary, x: &[u8], out: &mut [u8]) {
     }
 }
 
-fn zip<T: Part>(a: &[u8], b: &[u8], out: &mut [u8], f: impl Fn(&[T; 2], &[T; 2]) -> [T; 2]) {
+fn zip<T: ComplexPart>(a: &[u8], b: &[u8], out: &mut [u8], f: impl Fn(&[T; 2], &[T; 2]) -> [T; 2]) {
     for ((a, b), out) in pairs::<T>(a).iter().zip(pairs::<T>(b)).zip(pairs_mut::<T>(out)) {
         *out = f(a, b);
     }
@@ -134,7 +134,7 @@ fn zip<T: Part>(a: &[u8], b: &[u8], out: &mut [u8], f: impl Fn(&[T; 2], &[T; 2])
 
 /// A binary operation on contiguous complex elements, other than sums and differences. The parts of a product of single
 /// precision are exact before the sum of two of them is rounded.
-pub(super) fn binary<T: Part>(code: Binary, a: &[u8], b: &[u8], out: &mut [u8]) {
+pub(super) fn binary<T: ComplexPart>(code: Binary, a: &[u8], b: &[u8], out: &mut [u8]) {
     match code {
         Binary::Mul => zip::<T>(a, b, out, |a, b| narrow(wide(a) * wide(b))),
         Binary::Div => zip::<T>(a, b, out, |a, b| narrow(math::div(wide(a), wide(b)))),
@@ -155,7 +155,7 @@ pub(super) fn binary<T: Part>(code: Binary, a: &[u8], b: &[u8], out: &mut [u8]) 
 }
 
 /// The complex numbers with these real and imaginary parts.
-pub(super) fn join<T: Part>(re: &[u8], im: &[u8], out: &mut [u8]) {
+pub(super) fn join<T: ComplexPart>(re: &[u8], im: &[u8], out: &mut [u8]) {
     let parts = cast_slice::<u8, T>(re).iter().zip(cast_slice::<u8, T>(im));
     for ((&re, &im), out) in parts.zip(pairs_mut::<T>(out)) {
         *out = [re, im];

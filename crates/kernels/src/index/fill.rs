@@ -3,8 +3,8 @@
 use super::gather::{read_flat, row_chunk};
 use super::runs::Runs;
 use super::{CHUNK, Indices, TILE};
-use bytemuck::Zeroable;
 use crate::{DType, Element, View, ViewMut, dispatch, pool};
+use bytemuck::Zeroable;
 
 /// Writes `on` where the coordinate along `axis` equals the index at the other coordinates, `off` elsewhere (both
 /// as the bytes of an element). An index outside the axis gives a line of `off` only, as TensorFlow does; nothing

@@ -124,7 +124,7 @@ pub(super) fn scatter_rows<A: Send + Copy, T: Element>(
 
 /// Combines `updates` into the slices of `out` that the `k` coordinates in `indices[.., k]` name. `updates` has the
 /// shape `indices[..-1] + out[k..]`. Types without arithmetic (`bool`) can only be updated; complex
-/// numbers have no order and are not multiplied.
+/// numbers only updated, added and subtracted.
 pub fn scatter_nd(
     code: Scatter,
     mut out: ViewMut<'_>,

@@ -88,7 +88,13 @@ pub fn sqrt(z: C) -> C {
     }
     // Halved and scaled, so that neither the sum overflows nor small parts vanish.
     let large = x.abs().max(y.abs());
-    let factor = if large > 1e150 { 0.25 } else if large < 1e-150 { 2f64.powi(108) } else { 1.0 };
+    let factor = if large > 1e150 {
+        0.25
+    } else if large < 1e-150 {
+        2f64.powi(108)
+    } else {
+        1.0
+    };
     let (a, b) = (x * factor, y * factor);
     let root = ((a.abs() + abs(c(a, b))) * 0.5).sqrt();
     let scale = 1.0 / factor.sqrt();

@@ -86,7 +86,8 @@ impl Op for Sequence {
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         let scalars = [self.start, self.limit, self.delta];
         if self.dtype.is_complex() || scalars.iter().any(|scalar| matches!(scalar, Scalar::Complex(_))) {
-            return Err(Error::dtype("complex numbers are not supported").help("they have no order"));
+            return Err(Error::dtype("complex numbers are not supported")
+                .help("use a range of real numbers and cast it"));
         }
         Ok(Spec::new(self.dtype, self.len()?).into())
     }
