@@ -11,7 +11,7 @@ _SEQUENTIAL = "steps run one after the other; kernels use all threads"
 _HOST_MEMORY = "values are in host memory; `grad_budget` bounds what a gradient saves"
 _SHAPES_KNOWN = "shapes are always inferred and checked"
 _STABLE = "sorts are always stable"
-_REAL = "all types are real"
+_REAL = "the matrices are real"
 _DENSE = "a performance hint: the product of dense matrices has the same value"
 _ATOMIC = "assignments are always atomic"
 _ORDER_KEPT = "the order of elements is always kept, which every setting allows"
@@ -59,7 +59,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "grad_b": "gradients are derived from the product itself",
     },
     "taut._ops.linalg.matrix_rank": {"validate_args": "arguments are always checked"},
-    "taut._ops.linalg.matrix_transpose": {"conjugate": _REAL},
     "taut._ops.linalg.matvec": {"a_is_sparse": _DENSE, "b_is_sparse": _DENSE},
     "taut._ops.linalg.pinv": {"validate_args": "arguments are always checked"},
     "taut._ops.more_boxes.non_max_suppression_padded": {
@@ -70,7 +69,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut._ops.normalization.moments": {"shift": "the two-pass algorithm needs no shift"},
     "taut._ops.scopes.control_dependencies": {"control_inputs": "ops with side effects keep their program order"},
     "taut._ops.scopes.tuple": {"control_inputs": "ops with side effects keep their program order"},
-    "taut._ops.shaping.transpose": {"conjugate": _REAL},
     "taut._ops.sorting.approx_max_k": _EXACT_TOP_K,
     "taut._ops.sorting.approx_min_k": _EXACT_TOP_K,
     "taut._ops.sorting.argsort": {"stable": _STABLE},
@@ -116,8 +114,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.experimental.numpy._arrays.full_like": {"order": "tensors are in row-major order", "subok": _IMMUTABLE},
     "taut.experimental.numpy._arrays.meshgrid": {"copy": _IMMUTABLE},
     "taut.experimental.numpy._arrays.sort": {"kind": _STABLE},
-    "taut.experimental.numpy._elementwise.iscomplexobj": {"x": _REAL},
-    "taut.experimental.numpy._elementwise.isrealobj": {"x": _REAL},
     "taut.io._examples.parse_example": {"example_names": "errors name examples by their index"},
     "taut.io._examples.parse_single_example": {"example_names": "errors name examples by their index"},
     "taut.io._images.decode_jpeg": {"dct_method": "a hint, of which decoders choose the exact method"},

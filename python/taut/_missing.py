@@ -28,10 +28,9 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "tf.strings.to_hash_bucket_fast is TensorFlow's hash of strings; Keras's preprocessing layers replace feature columns",
     ),
     (
-        "Complex numbers and Fourier transforms",
-        """complex complex64 complex128 signal audio fftnd ifftnd rfftnd irfftnd eig eigvals linalg.eig linalg.eigvals
-        linalg.logm""",
-        "keep real and imaginary parts as two tensors; keras.ops.fft works on such pairs",
+        "Audio files, and the logarithm of a matrix",
+        "audio linalg.logm",
+        "tf.signal makes spectrograms; tf.linalg.eig gives the logarithm of a matrix that is not defective",
     ),
     (
         "Quantised and opaque types",

@@ -121,7 +121,7 @@ _LINALG: Rows = {
     **objects("_ops.creation", "eye"),
     **objects(
         "_ops.linalg",
-        """adjoint cholesky_solve cross eigh einsum expm inv logdet lstsq matmul matrix_rank matrix_transpose matvec pinv qr
+        """adjoint cholesky_solve cross eig eigh eigvals einsum expm inv logdet lstsq matmul matrix_rank matrix_transpose matvec pinv qr
         slogdet solve svd tensordot trace triangular_solve""",
     ),
     **objects(
@@ -132,6 +132,20 @@ _LINALG: Rows = {
     **objects("_ops.diagonal", "band_part diag diag_part set_diag tensor_diag tensor_diag_part"),
     **objects("_ops.norm", "global_norm norm normalize"),
     **same(_MATH, "l2_normalize"),
+}
+
+_SIGNAL: Rows = {
+    **objects(
+        "_ops.fourier",
+        """dct fft fft2d fft3d fftnd fftshift idct ifft ifft2d ifft3d ifftnd ifftshift irfft irfft2d irfft3d irfftnd rfft rfft2d
+        rfft3d rfftnd""",
+    ),
+    **objects(
+        "_ops.spectral",
+        """frame hamming_window hann_window inverse_mdct inverse_stft inverse_stft_window_fn kaiser_bessel_derived_window
+        kaiser_window linear_to_mel_weight_matrix mdct mfccs_from_log_mel_spectrograms overlap_and_add stft
+        vorbis_window""",
+    ),
 }
 
 _DEBUGGING: Rows = {
@@ -211,12 +225,15 @@ _TOP: Rows = {
     **objects("custom_gradient", "custom_gradient grad_pass_through recompute_grad"),
     **objects(
         "dtypes",
-        """as_dtype bfloat16 bool double float16 float32 float64 half int8 int16 int32 int64 string uint8 uint16 uint32
-        uint64""",
+        """as_dtype bfloat16 bool complex64 complex128 double float16 float32 float64 half int8 int16 int32 int64 string
+        uint8 uint16 uint32 uint64""",
     ),
     **objects("ragged_tensor", "RaggedTensor RaggedTensorSpec"),
     **objects("sparse_tensor", "SparseTensor"),
     **objects("strings", "as_string"),
+    **objects("_ops.elementwise", "complex"),
+    **objects("_ops.fourier", "fftnd ifftnd irfftnd rfftnd"),
+    **objects("_ops.linalg", "eig eigvals"),
     **objects("function", "executing_eagerly function init_scope inside_function trace_specs"),
     **objects("module", "Module"),
     **objects("shape", "TensorShape"),
@@ -339,12 +356,12 @@ _ARRAY_API: Rows = {
     **ops("broadcast_to", "x shape"),
     **ops("where", "condition x1 x2"),
     **objects("_native", "from_dlpack"),
-    **same(_TOP, "bool float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"),
+    **same(_TOP, "bool complex64 complex128 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"),
     **objects(
         "array_api._creation",
         "arange asarray empty empty_like eye full full_like linspace meshgrid ones ones_like zeros zeros_like",
     ),
-    **objects("array_api._elementwise", "clip copysign hypot log10 log2 nextafter positive real signbit"),
+    **objects("array_api._elementwise", "clip conj copysign hypot imag log10 log2 nextafter positive real signbit"),
     **objects("array_api._info", "__array_namespace_info__"),
     **objects(
         "array_api._manipulation",
@@ -445,7 +462,7 @@ _KERAS_MATH: Rows = {
         "keras.backend.ops.math",
         """cdist erf erfc erfinv in_top_k logdet logsumexp rsqrt segment_max segment_min segment_prod segment_sum top_k""",
     ),
-    **missing("_get_complex_tensor_from_tuple=view_as_complex"),
+    **objects("keras.backend.ops.fourier", "_get_complex_tensor_from_tuple=complex_of"),
 }
 
 _KERAS_IMAGE: Rows = {
@@ -460,10 +477,9 @@ _KERAS_IMAGE: Rows = {
 _KERAS_LINALG: Rows = {
     **objects(
         "keras.backend.ops.linalg",
-        """cholesky cholesky_inverse det eigh inv jvp lstsq matrix_rank norm pinv qr slogdet solve solve_triangular svd""",
+        """cholesky cholesky_inverse det eig eigh inv jvp lstsq matrix_rank norm pinv qr slogdet solve solve_triangular svd""",
     ),
     **objects("keras.backend.ops.linalg", "lu_factor"),
-    **missing("eig"),
 }
 
 _KERAS_CORE: Rows = {
@@ -493,6 +509,7 @@ _KERAS: Rows = {
 #: The results of ops that do not return exactly one tensor. A list of one is returned as a tensor.
 RESULTS: dict[str, str] = {
     "clip_by_global_norm": "tuple[Tensor, ...]",
+    "eig": "tuple[Tensor, Tensor]",
     "eigh": "tuple[Tensor, Tensor]",
     "lstsq": "tuple[Tensor, Tensor]",
     "meshgrid": "Tensor | tuple[Tensor, ...]",
@@ -506,9 +523,17 @@ RESULTS: dict[str, str] = {
     "unstack": "Tensor | tuple[Tensor, ...]",
 }
 
+_ARRAY_FFT: Rows = {
+    **objects(
+        "array_api._fft",
+        "fft fftfreq fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftfreq rfftn",
+    ),
+}
+
 SURFACE: dict[str, Rows] = {
     "taut": _TOP,
     "taut.array_api": _ARRAY_API,
+    "taut.array_api.fft": _ARRAY_FFT,
     "taut.array_api.linalg": _ARRAY_LINALG,
     "taut.bitwise": ops("bitwise_and bitwise_or bitwise_xor invert=bitwise_not left_shift right_shift"),
     "taut.compat.v1.nn": _COMPAT_NN,
@@ -525,4 +550,5 @@ SURFACE: dict[str, Rows] = {
     "taut.math": _MATH,
     "taut.nn": _NN,
     "taut.random": _RANDOM,
+    "taut.signal": _SIGNAL,
 }

@@ -22,9 +22,12 @@ float16 = half = dtype_named("float16")
 bfloat16 = dtype_named("bfloat16")
 float32: DType = dtype_named("float32")
 float64 = double = dtype_named("float64")
+complex64 = dtype_named("complex64")
+complex128 = dtype_named("complex128")
 string = dtype_named("string")
 
-ALL = (bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+REAL = (bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+ALL = (*REAL, complex64, complex128)
 
 # One object per type, so that types can be compared with `is`.
 _OURS = {dtype: dtype for dtype in (*ALL, string)}
@@ -42,14 +45,14 @@ def info(dtype: DType) -> Any:
 
         return ml_dtypes.finfo(ml_dtypes.bfloat16)
     scalar: Any = dtype.as_numpy_dtype
-    return np.finfo(scalar) if dtype.is_floating else np.iinfo(scalar)
+    return np.finfo(scalar) if dtype.is_floating or dtype.is_complex else np.iinfo(scalar)
 
 
 def _limit(dtype: DType, which: str) -> Any:
     if dtype.is_bool:
         return which == "max"
-    if dtype == string:
-        raise TypeError("tf.string has no smallest and no largest value")
+    if dtype == string or dtype.is_complex:
+        raise TypeError(f"tf.{dtype.name} has no smallest and no largest value")
     limit = getattr(info(dtype), which)
     return float(limit) if dtype == bfloat16 else limit
 
@@ -64,11 +67,9 @@ _MEMBERS: dict[str, Any] = {
     "max": property(lambda self: _limit(self, "max"), doc="The largest finite value."),
     "limits": property(lambda self: (self.min, self.max), doc="The smallest and the largest finite value as a pair."),
     "base_dtype": property(lambda self: self, doc="The type itself."),
-    "real_dtype": property(lambda self: self, doc="The type itself, since all types are real."),
-    "is_complex": property(lambda self: False, doc="Whether it is complex: never."),
     "is_quantized": property(lambda self: False, doc="Whether it is quantized: never."),
     "is_numeric": property(
-        lambda self: self.is_floating or self.is_integer,
+        lambda self: self.is_floating or self.is_integer or self.is_complex,
         doc="Whether its values are numbers: not those of bool and string.",
     ),
     "is_compatible_with": _is_compatible_with,

@@ -1,5 +1,5 @@
-"""Writes TensorFlow's results of the calls in `python/tests`: of strings, and of Keras's preprocessing. Run it where
-TensorFlow is installed.
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers and Keras's preprocessing. Run it
+where TensorFlow is installed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ def _values(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("latin-1")
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, complex):
+        return [repr(value.real), repr(value.imag)]
     return repr(value) if isinstance(value, float) else value
 
 
 def main() -> None:
     """Writes the answers beside the cases."""
     sys.path[:0] = [str(TESTS), str(TESTS / "keras")]
+    import complex_cases
     import keras
     import preprocessing_cases
     import string_cases
@@ -48,6 +51,8 @@ def main() -> None:
 
     answers = {name: plain(case(tf)) for name, case in string_cases.CASES.items()}
     _write(TESTS / "string_answers.json", answers)
+    answers = {name: plain(case(tf)) for name, case in complex_cases.CASES.items()}
+    _write(TESTS / "complex_answers.json", answers)
     answers = {}
     for name, case in preprocessing_cases.CASES.items():
         with tempfile.TemporaryDirectory() as folder:

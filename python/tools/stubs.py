@@ -25,8 +25,8 @@ from . import array_api as array_api, autodiff as autodiff, autograph as autogra
 from . import compat as compat, config as config, data as data, debugging as debugging, dtypes as dtypes
 from . import distribute as distribute, errors as errors
 from . import image as image, keras as keras, linalg as linalg, math as math, memory as memory, nest as nest
-from . import nn as nn, optimizers as optimizers, profiler as profiler, random as random, test as test, train as train
-from . import version as version
+from . import nn as nn, optimizers as optimizers, profiler as profiler, random as random, signal as signal, test as test
+from . import train as train, version as version
 
 initializers: Any
 losses: Any
@@ -35,7 +35,7 @@ newaxis: None
 __version__: str
 """,
     "taut.array_api": """
-from . import linalg as linalg
+from . import fft as fft, linalg as linalg
 
 __array_api_version__: str
 e: float

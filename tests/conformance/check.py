@@ -19,6 +19,7 @@ import scipy.special
 
 # Relative and absolute tolerance per type; everything else must be equal.
 TOLERANCE = {"float16": (2e-3, 1e-3), "bfloat16": (2e-2, 1e-2), "float32": (2e-6, 1e-6), "float64": (1e-12, 1e-13)}
+TOLERANCE |= {"complex64": TOLERANCE["float32"], "complex128": TOLERANCE["float64"]}
 
 
 def numpy_dtype(name):
@@ -48,6 +49,8 @@ class Archive:
             return value
         if "tensor" in value:
             return self(op, value)
+        if "complex" in value:
+            return complex(*value["complex"])
         if "tensors" in value:
             return [self(op, one) for one in value["tensors"]]
         return numpy_dtype(value["dtype"])
@@ -115,7 +118,8 @@ def difference(got, want, wanted, loose):
         if not np.array_equal(got, want):
             return f"\n{got}\nexpected\n{want}"
         return None
-    wide_got, wide_want = got.astype(np.float64), narrowed(want, got.dtype).astype(np.float64)
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    wide_got, wide_want = got.astype(wide), narrowed(want, got.dtype).astype(wide)
     if not np.allclose(wide_got, wide_want, *tolerance, equal_nan=True):
         return f"\n{got}\nexpected\n{want}"
     return None

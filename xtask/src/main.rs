@@ -182,7 +182,7 @@ fn lint() -> Result {
 }
 
 fn features() -> Result {
-    for feature in ["", "arrow", "csv", "images", "linalg", "ndarray", "npz"] {
+    for feature in ["", "arrow", "csv", "fft", "images", "linalg", "ndarray", "npz"] {
         section(&format!("taut with {}", if feature.is_empty() { "no feature" } else { feature }));
         cargo(&["check", "--package", "taut", "--no-default-features", "--features", feature])
             .env("RUSTFLAGS", "-D warnings")

@@ -57,6 +57,10 @@ impl Op for Recompute {
         "checkpoint"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         Ok(self.outputs.clone())
     }
@@ -214,6 +218,10 @@ impl fmt::Debug for RecomputeGraph {
 impl Op for RecomputeGraph {
     fn name(&self) -> &'static str {
         "checkpoint"
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {

@@ -74,6 +74,10 @@ impl Op for Custom {
         "custom_gradient"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         Ok(self.outputs.clone())
     }

@@ -153,7 +153,7 @@ pub(crate) fn why(
     slot: Option<RecordSlot>,
 ) -> Option<NoGradientReason> {
     let dtype = source.spec().dtype;
-    if !dtype.is_float() {
+    if !dtype.is_inexact() {
         return Some(NoGradientReason::NotFloat(dtype));
     }
     let Some(slot) = slot else {
@@ -175,7 +175,7 @@ pub(crate) fn why(
     };
     let stops: Vec<_> =
         blocks.iter().filter(|block| reached(block.from) && is_alive(block)).map(|b| (b.op, b.at)).collect();
-    if let Some(target) = targets.iter().find(|target| !target.spec().dtype.is_float()) {
+    if let Some(target) = targets.iter().find(|target| !target.spec().dtype.is_inexact()) {
         return Some(NoGradientReason::TargetNotFloat(target.spec().dtype));
     }
     if !stops.is_empty() {

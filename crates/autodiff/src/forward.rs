@@ -63,7 +63,7 @@ impl Recorder for Tangents {
             let mut seeds: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();
             for output in call.outputs {
                 // Each needs a tensor of its own: the tape distinguishes them by identity.
-                let float = output.dtype().is_float();
+                let float = output.dtype().is_inexact();
                 seeds.push(float.then(|| zeros(output.spec())).transpose()?);
             }
             tape.watch(&seeds[..]);
@@ -112,7 +112,7 @@ impl Recorder for Tangents {
         if outputs.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let uses = call.outputs.iter().filter(|output| output.dtype().is_float()).count() as u32;
+        let uses = call.outputs.iter().filter(|output| output.dtype().is_inexact()).count() as u32;
         Ok(Some(self.push(outputs, uses)))
     }
 

@@ -75,7 +75,7 @@ fn differentiate(
     };
     let slot_of = |tensor: &Tensor| {
         let value = if tensor.is_traced() { value_of(tensor) } else { constant(tensor) };
-        value.filter(|_| tensor.dtype().is_float()).map(slot)
+        value.filter(|_| tensor.dtype().is_inexact()).map(slot)
     };
     let targets: Vec<Option<RecordSlot>> = ys.iter().map(slot_of).collect();
     let needed = needed(graph, &targets, leaves);
@@ -88,7 +88,7 @@ fn differentiate(
         entries.push(Some(Arc::new(TapeEntry::leaf(value.spec.clone(), at))));
     }
     for (i, node) in graph.nodes.iter().enumerate() {
-        let tracked = |id: ValueId| graph.spec(id).dtype.is_float() && depends[slot(id).entry as usize];
+        let tracked = |id: ValueId| graph.spec(id).dtype.is_inexact() && depends[slot(id).entry as usize];
         let wanted = (node.inputs.iter().enumerate())
             .filter(|&(_, &id)| tracked(id))
             .fold(Set::NONE, |set, (i, _)| set.with(i));

@@ -287,7 +287,7 @@ impl Recorder for Record {
     }
 
     fn record_op(&self, call: &RecordedCall<'_>) -> Result<Option<u32>> {
-        let outputs = call.outputs.iter().filter(|output| output.dtype().is_float()).count();
+        let outputs = call.outputs.iter().filter(|output| output.dtype().is_inexact()).count();
         if outputs == 0 {
             self.blocked(call);
             return Ok(None);
@@ -345,7 +345,7 @@ impl Recorder for Record {
 
     fn access(&self, variable: &dyn Any) -> Option<RecordSlot> {
         let variable = variable.downcast_ref::<Variable>()?;
-        let watches = self.watches_variables && variable.is_trainable() && variable.dtype().is_float();
+        let watches = self.watches_variables && variable.is_trainable() && variable.dtype().is_inexact();
         let slot = match self.variable(variable) {
             None if watches => self.watch_variable(variable, Location::caller())?,
             slot => slot?,

@@ -119,8 +119,8 @@ impl GradientTape {
         sources.leaves(&mut leaves);
         for leaf in leaves {
             match leaf {
-                GradientSource::Tensor(tensor) if tensor.dtype().is_float() => record.watch(&tensor, at),
-                GradientSource::Variable(variable) if variable.dtype().is_float() => {
+                GradientSource::Tensor(tensor) if tensor.dtype().is_inexact() => record.watch(&tensor, at),
+                GradientSource::Variable(variable) if variable.dtype().is_inexact() => {
                     let _ = record.watch_variable(&variable, at);
                 }
                 _ => {}
@@ -260,7 +260,7 @@ impl GradientTape {
         given: Option<&[Option<Tensor>]>,
     ) -> Result<Vec<Option<Tensor>>> {
         let one = |source: &GradientSource| -> Result<Option<Tensor>> {
-            if self.slot(source).is_some() || !source.spec().dtype.is_float() {
+            if self.slot(source).is_some() || !source.spec().dtype.is_inexact() {
                 return Ok(None);
             }
             let mut sum = None;
@@ -377,7 +377,7 @@ impl GradientTape {
     pub(crate) fn slot(&self, source: &GradientSource) -> Option<RecordSlot> {
         let record = self.record();
         match source {
-            GradientSource::Tensor(tensor) if tensor.dtype().is_float() => slot_of(tensor, &*record),
+            GradientSource::Tensor(tensor) if tensor.dtype().is_inexact() => slot_of(tensor, &*record),
             GradientSource::Tensor(_) => None,
             GradientSource::Variable(variable) => record.variable(variable),
         }

@@ -32,7 +32,7 @@ impl Recorder for UseRecorder {
 
     fn track(&self, tensor: &Tensor) -> Option<RecordSlot> {
         let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tensor.dtype().is_float() && !uses.tensors.iter().any(|other| other.is_same(tensor)) {
+        if tensor.dtype().is_inexact() && !uses.tensors.iter().any(|other| other.is_same(tensor)) {
             uses.tensors.push(tensor.clone());
         }
         None

@@ -385,7 +385,7 @@ impl Variable {
     /// Writes a value in the current trace.
     fn write(&self, value: &Tensor, at: Location) -> Result<()> {
         let mut value = value.clone();
-        if self.dtype().is_float() {
+        if self.dtype().is_inexact() {
             // Inside a body, the old value must be recorded as a read of the variable.
             let before = if body_depth() > 0 { self.read() } else { self.value() };
             value = without_recording(|| apply_at(&ASSIGNED, &mut [value, before], at))?.swap_remove(0);
@@ -445,6 +445,10 @@ struct Overwrite;
 impl Op for Overwrite {
     fn name(&self) -> &'static str {
         "assign"
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {

@@ -5,24 +5,51 @@ use taut_autodiff::{DenseGradient, ForwardAccumulator, GradientRequest, Gradient
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::transpose;
+use taut_core::ops::unary::{conj, real};
 use taut_core::ops::{ArgValue, OpEntry};
-use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
+use taut_core::{Complex, DType, ErrorKind, Result, Spec, Tensor, trace};
 use taut_memory::testing::fail_nth;
 use taut_memory::thread_live_bytes;
-use taut_testing::every_row;
+use taut_testing::{every_row, values};
 
-/// The arguments with their `float64` tensors replaced by these.
+/// Whether derivatives with respect to tensors of this type are checked. A complex number counts as two real ones.
+fn is_checked(dtype: DType) -> bool {
+    matches!(dtype, DType::F64 | DType::C128)
+}
+
+/// A tensor like another one, from its elements as [`values`] returns them.
+fn like(tensor: &Tensor, values: &[f64]) -> Tensor {
+    if !tensor.dtype().is_complex() {
+        return Tensor::from_slice(values, tensor.shape().clone()).unwrap();
+    }
+    let elements: Vec<Complex<f64>> =
+        values.as_chunks().0.iter().map(|&[re, im]| Complex { re, im }).collect();
+    Tensor::from_vec(elements, tensor.shape().clone()).unwrap()
+}
+
+/// The sum of the products of all real numbers, or parts of complex ones, with these weights.
+fn dot(tensor: &Tensor, weights: &[f64]) -> Result<Tensor> {
+    let weights = like(tensor, weights);
+    sum(real(mul(tensor, conj(weights)?)?)?, None, false)
+}
+
+/// The number of real numbers in a tensor.
+fn count(tensor: &Tensor) -> usize {
+    if tensor.dtype().is_complex() { 2 * tensor.len() } else { tensor.len() }
+}
+
+/// The arguments with their `float64` and `complex128` tensors replaced by these.
 fn with_floats(args: &[ArgValue], floats: &[Tensor]) -> Vec<ArgValue> {
     let mut floats = floats.iter();
     ArgValue::with_tensors(args, &mut |tensor| {
-        if tensor.dtype() == DType::F64 { floats.next().unwrap().clone() } else { tensor.clone() }
+        if is_checked(tensor.dtype()) { floats.next().unwrap().clone() } else { tensor.clone() }
     })
 }
 
 fn float_tensors(args: &[ArgValue]) -> Vec<Tensor> {
     let mut found = Vec::new();
     ArgValue::with_tensors(args, &mut |tensor| {
-        if tensor.dtype() == DType::F64 {
+        if is_checked(tensor.dtype()) {
             found.push(tensor.clone());
         }
         tensor.clone()
@@ -30,14 +57,14 @@ fn float_tensors(args: &[ArgValue]) -> Vec<Tensor> {
     found
 }
 
-/// Samples whose floats are all `float64`, finite, and not too many.
+/// Samples whose floats are all `float64` or `complex128`, finite, and not too many.
 fn cases(entry: &OpEntry) -> Vec<(Vec<ArgValue>, Vec<Tensor>)> {
     let usable = |args: &Vec<ArgValue>| {
         let (mut fits, mut count) = (true, 0);
         ArgValue::with_tensors(args, &mut |tensor| {
-            fits &= !tensor.dtype().is_float() || tensor.dtype() == DType::F64;
-            if tensor.dtype() == DType::F64 {
-                fits &= tensor.to_vec::<f64>().unwrap().iter().all(|v| v.is_finite());
+            fits &= !tensor.dtype().is_inexact() || is_checked(tensor.dtype());
+            if is_checked(tensor.dtype()) {
+                fits &= values(tensor).iter().all(|v| v.is_finite());
                 count += tensor.len();
             }
             tensor.clone()
@@ -51,11 +78,9 @@ fn cases(entry: &OpEntry) -> Vec<(Vec<ArgValue>, Vec<Tensor>)> {
 /// The float results, each multiplied by irregular weights, summed to a scalar.
 fn weighed(results: &[Tensor]) -> Result<Option<Tensor>> {
     let mut total: Option<Tensor> = None;
-    for (i, result) in results.iter().enumerate().filter(|(_, r)| r.dtype() == DType::F64) {
+    for (i, result) in results.iter().enumerate().filter(|(_, r)| is_checked(r.dtype())) {
         let weight = |k: usize| ((k as f64 + 0.5) * 0.618034).fract() * (2.5 - 0.1 * i as f64) - 1.0;
-        let weights =
-            Tensor::from_vec((0..result.len()).map(weight).collect::<Vec<_>>(), result.shape().clone())?;
-        let part = sum(mul(result, weights)?, None, false)?;
+        let part = dot(result, &(0..count(result)).map(weight).collect::<Vec<_>>())?;
         total = Some(match total {
             None => part,
             Some(total) => add(total, part)?,
@@ -87,9 +112,8 @@ fn moved(floats: &[Tensor], directions: &[Vec<f64>], step: f64) -> Vec<Tensor> {
         .iter()
         .zip(directions)
         .map(|(tensor, direction)| {
-            let values = tensor.to_vec::<f64>().unwrap();
-            let values: Vec<f64> = values.iter().zip(direction).map(|(v, d)| v + step * d).collect();
-            Tensor::from_vec(values, tensor.shape().clone()).unwrap()
+            let moved: Vec<f64> = values(tensor).iter().zip(direction).map(|(v, d)| v + step * d).collect();
+            like(tensor, &moved)
         })
         .collect()
 }
@@ -109,7 +133,7 @@ fn close(got: f64, want: f64) -> bool {
 }
 
 fn directions(floats: &[Tensor], value: impl Fn(usize, usize) -> f64) -> Vec<Vec<f64>> {
-    floats.iter().enumerate().map(|(t, tensor)| (0..tensor.len()).map(|i| value(t, i)).collect()).collect()
+    floats.iter().enumerate().map(|(t, tensor)| (0..count(tensor)).map(|i| value(t, i)).collect()).collect()
 }
 
 /// Ops through which, by definition, no gradient flows.
@@ -128,7 +152,7 @@ fn first_derivatives_are_the_slopes() {
             let Some(found) = found else { continue };
             for (t, gradient) in found.iter().enumerate() {
                 assert_eq!(gradient.spec(), floats[t].spec(), "another type or shape on {args:?}");
-                let gradient = gradient.to_vec::<f64>().unwrap();
+                let gradient = values(gradient);
                 for (i, &got) in gradient.iter().enumerate() {
                     tried += 1;
                     let one = directions(&floats, |a, b| f64::from(u8::from((a, b) == (t, i))));
@@ -158,8 +182,7 @@ fn second_derivatives_are_the_slopes_of_the_first() {
             let dot = |tensors: &[Tensor]| -> Result<Tensor> {
                 let mut total = Tensor::scalar(0.0f64)?;
                 for (tensor, weights) in tensors.iter().zip(&weights) {
-                    let weights = Tensor::from_slice(weights, tensor.shape().clone())?;
-                    total = add(total, sum(mul(tensor, weights)?, None, false)?)?;
+                    total = add(total, dot(tensor, weights)?)?;
                 }
                 Ok(total)
             };
@@ -180,7 +203,7 @@ fn second_derivatives_are_the_slopes_of_the_first() {
                 .into_iter()
                 .zip(&along)
                 .flat_map(|(g, d)| {
-                    let g = g.dense().unwrap().to_vec::<f64>().unwrap();
+                    let g = values(&g.dense().unwrap());
                     g.into_iter().zip(d.clone()).map(|(g, d)| g * d).collect::<Vec<_>>()
                 })
                 .sum();
@@ -206,7 +229,7 @@ fn traced_gradients_equal_eager_ones() {
             traced.graph.verify().unwrap();
             let run = traced.graph.run(&floats).unwrap();
             for (got, want) in run.iter().zip(&eager) {
-                let (got, want) = (got.to_vec::<f64>().unwrap(), want.to_vec::<f64>().unwrap());
+                let (got, want) = (values(got), values(want));
                 let bits = |v: &[f64]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
                 assert!(bits(&got) == bits(&want), "traced {got:?}, eager {want:?}, on {args:?}");
             }
@@ -226,7 +249,7 @@ fn gradients_do_not_depend_on_strides() {
                 .collect();
             let strided = gradients(entry, &args, &turned).unwrap().unwrap();
             for (got, want) in strided.iter().zip(&plain) {
-                let (got, want) = (got.to_vec::<f64>().unwrap(), want.to_vec::<f64>().unwrap());
+                let (got, want) = (values(got), values(want));
                 let same = |(g, w): (&f64, &f64)| g == w || close(*g, *w) || (g.is_nan() && w.is_nan());
                 assert!(got.iter().zip(&want).all(same), "strided {got:?}, plain {want:?}, on {args:?}");
             }
@@ -241,15 +264,10 @@ fn forward_mode_agrees_with_the_gradient() {
         for (args, floats) in cases(entry) {
             let Some(found) = gradients(entry, &args, &floats).unwrap() else { continue };
             let along = directions(&floats, |t, i| ((i + 3 * t) as f64 * 0.754877).fract() - 0.4);
-            let dot = |(g, d): (&Tensor, &Vec<f64>)| -> f64 {
-                g.to_vec::<f64>().unwrap().iter().zip(d).map(|(g, d)| g * d).sum()
-            };
+            let dot =
+                |(g, d): (&Tensor, &Vec<f64>)| -> f64 { values(g).iter().zip(d).map(|(g, d)| g * d).sum() };
             let want: f64 = found.iter().zip(&along).map(dot).sum();
-            let tangents: Vec<Tensor> = floats
-                .iter()
-                .zip(&along)
-                .map(|(t, d)| Tensor::from_slice(d, t.shape().clone()).unwrap())
-                .collect();
+            let tangents: Vec<Tensor> = floats.iter().zip(&along).map(|(t, d)| like(t, d)).collect();
             let forward = ForwardAccumulator::new(&floats, &tangents).unwrap();
             let results =
                 entry.invoke(&with_floats(&args, &floats)).unwrap_or_else(|e| panic!("{args:?}: {e}"));

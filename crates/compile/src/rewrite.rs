@@ -190,14 +190,14 @@ impl Write for Text {
     }
 }
 
-/// The bytes of a tensor's only element, padded with zeros; `None` if it has another number of elements.
+/// The bytes of a tensor's only element, padded with zeros; `None` if it has another number of elements, or a larger one.
 pub(crate) fn scalar_bytes(tensor: &Tensor) -> Option<[u8; 8]> {
-    if tensor.len() != 1 {
+    if tensor.len() != 1 || tensor.dtype().size() > 8 {
         return None;
     }
     let view = tensor.view().ok()?;
     let mut bytes = [0; 8];
-    taut_kernels::dispatch!(tensor.dtype(), T in sizes => {
+    taut_kernels::dispatch!(tensor.dtype(), T in words => {
         for (to, from) in bytes.iter_mut().zip(view.data::<T>()[view.offset()].to_ne_bytes()) {
             *to = from;
         }

@@ -64,6 +64,7 @@ fn describe_args(
             ArgValue::Float(v) if v.is_nan() => "NaN".into(),
             ArgValue::Float(v) if v.is_infinite() => if *v > 0.0 { "Infinity" } else { "-Infinity" }.into(),
             ArgValue::Float(v) => format!("{v:?}"),
+            ArgValue::Complex(v) => format!("{{\"complex\": [{:?}, {:?}]}}", v.re, v.im),
             ArgValue::Bool(v) => v.to_string(),
             ArgValue::DType(v) => format!("{{\"dtype\": \"{v}\"}}"),
             ArgValue::Str(v) => quote(v),

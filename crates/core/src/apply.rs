@@ -97,7 +97,8 @@ fn apply_with_mode(mode: u32, op: &dyn Op, inputs: &mut [Tensor], at: Location) 
 
 /// Fails if a result of an op has NaN or infinity.
 fn check_outputs(outputs: &[Tensor]) -> Result<()> {
-    for output in outputs.iter().filter(|output| output.dtype().is_float() && output.traced_value().is_none())
+    for output in
+        outputs.iter().filter(|output| output.dtype().is_inexact() && output.traced_value().is_none())
     {
         let (nans, infinities) = output.count_non_finite()?;
         if nans + infinities > 0 {
@@ -122,6 +123,13 @@ pub(crate) fn with_specs<R>(inputs: &[Tensor], use_specs: impl FnOnce(&[&Spec]) 
 /// The specs of the outputs; fails if one has more elements or dimensions than a tensor can have.
 #[inline]
 pub(crate) fn infer(op: &dyn Op, inputs: &[&Spec]) -> Result<Specs> {
+    if let Some(complex) = inputs.iter().find(|spec| spec.dtype.is_complex())
+        && !op.accepts_complex()
+    {
+        return Err(
+            Error::dtype(format!("{} is not supported", complex.dtype)).help("use real, imag or abs of it")
+        );
+    }
     let outputs = op.infer(inputs)?;
     match outputs.iter().find(|spec| spec.shape.checked_len().is_none()) {
         None => Ok(outputs),

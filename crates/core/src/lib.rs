@@ -46,7 +46,7 @@ pub use op::{
 pub use promote::{float_of, promote, promote_scalar};
 pub use scalar::{Host, Operand, Scalar};
 pub use shape::{Axes, Shape, Strides, normalize_axis};
-pub use taut_kernels::dtype::{Bool, DType, Element, bf16, f16};
+pub use taut_kernels::dtype::{Bool, Complex, DType, Element, bf16, f16};
 pub use taut_memory::Location;
 pub use tensor::Tensor;
 pub use warning::{set_warning_sink, warn};

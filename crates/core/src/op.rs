@@ -179,6 +179,7 @@ pub struct Traffic {
 /// |---|---|---|
 /// | [`name`](Op::name), [`attributes`](Op::attributes) | the text in graphs, errors and profiles | no attributes |
 /// | [`infer`](Op::infer) | types and shapes of the outputs | required |
+/// | [`accepts_complex`](Op::accepts_complex) | whether inputs may be complex | views, elementwise ops, ops that hold graphs |
 /// | [`kernel`](Op::kernel), [`run`](Op::run) | how it runs; a view has a [`ViewOp`] and no `run` | a custom kernel |
 /// | [`scratch`](Op::scratch), [`aliases`](Op::aliases) | the memory it needs and may overwrite | none |
 /// | [`effects`](Op::effects) | why a call must not be dropped, reordered or merged | from the kernel and the subgraphs |
@@ -200,6 +201,12 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
 
     /// Types and shapes of the outputs.
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs>;
+
+    /// Whether `infer` and `run` know complex inputs; calls with such inputs are refused otherwise. Elementwise ops accept what their
+    /// code does.
+    fn accepts_complex(&self) -> bool {
+        matches!(self.kernel(), Kernel::Elementwise | Kernel::View(_)) || self.subgraphs().is_some()
+    }
 
     /// How it runs.
     fn kernel(&self) -> Kernel<'_> {

@@ -66,10 +66,10 @@ table! {
     creation: diagonal eye fill like meshgrid one_hot range triangle;
 
     /// Elementwise functions of one tensor.
-    unary: bitcast cast check_numerics classify ensure erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
+    unary: bitcast cast check_numerics classify complex ensure erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
 
     /// Elementwise functions of two or three tensors, with broadcasting.
-    binary: arithmetic atan2 bitwise clip compare division extremum logaddexp logical power select shift squared_difference;
+    binary: arithmetic atan2 bitwise clip compare complex division extremum logaddexp logical power select shift squared_difference;
 
     /// Reductions and scans along axes.
     reduce: cumulative extreme logic logsumexp norm sum variance;
@@ -90,7 +90,11 @@ table! {
     nn: attention attention_dropout attention_gradient channel_norm cross_entropy dropout embedding group_norm layer_norm
         softmax;
 
+    /// Fourier transforms.
+    #[cfg(feature = "fft")]
+    signal: fft;
+
     /// Linear algebra: solvers and factorizations.
     #[cfg(feature = "linalg")]
-    linalg: cholesky det factor inv solve;
+    linalg: cholesky det eig factor inv solve;
 }

@@ -108,6 +108,13 @@ fn words(view: &View<'_>, positions: &[usize], precision: Option<usize>) -> Vec<
                 precision => numbers.aligned(precision.unwrap_or(PRECISION)),
             }
         }
+        dtype if dtype.is_complex() => {
+            let parts: Vec<(f64, f64)> = dispatch!(dtype, T in complex => {
+                let data = view.data::<T>();
+                positions.iter().map(|&at| (data[at].re as f64, data[at].im as f64)).collect()
+            });
+            number::complex(dtype.part(), &parts, precision, view.shape().is_empty())
+        }
         dtype => dispatch!(dtype, T in integers => {
             let data = view.data::<T>();
             let words: Vec<String> = positions.iter().map(|&at| data[at].to_string()).collect();

@@ -1,21 +1,25 @@
 //! Type promotion: a tensor's bytes do not grow because of the type of the operand beside it.
 //!
-//! | | bool | u8 | u16 | u32 | u64 | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! |---|---|---|---|---|---|---|---|---|---|---|---|---|---|
-//! | **bool** | bool | u8 | u16 | u32 | u64 | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! | **u8** | | u8 | u16 | u32 | u64 | i16 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! | **u16** | | | u16 | u32 | u64 | i32 | i32 | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! | **u32** | | | | u32 | u64 | i64 | i64 | i64 | i64 | f16 | bf16 | f32 | f64 |
-//! | **u64** | | | | | u64 | error | error | error | error | f16 | bf16 | f32 | f64 |
-//! | **i8** | | | | | | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! | **i16** | | | | | | | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! | **i32** | | | | | | | | i32 | i64 | f16 | bf16 | f32 | f64 |
-//! | **i64** | | | | | | | | | i64 | f16 | bf16 | f32 | f64 |
-//! | **f16** | | | | | | | | | | f16 | f32 | f32 | f64 |
-//! | **bf16** | | | | | | | | | | | bf16 | f32 | f64 |
-//! | **f32** | | | | | | | | | | | | f32 | f64 |
+//! | | bool | u8 | u16 | u32 | u64 | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+//! | **bool** | bool | u8 | u16 | u32 | u64 | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **u8** | | u8 | u16 | u32 | u64 | i16 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **u16** | | | u16 | u32 | u64 | i32 | i32 | i32 | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **u32** | | | | u32 | u64 | i64 | i64 | i64 | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **u64** | | | | | u64 | error | error | error | error | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **i8** | | | | | | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **i16** | | | | | | | i16 | i32 | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **i32** | | | | | | | | i32 | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **i64** | | | | | | | | | i64 | f16 | bf16 | f32 | f64 | c64 | c128 |
+//! | **f16** | | | | | | | | | | f16 | f32 | f32 | f64 | c64 | c128 |
+//! | **bf16** | | | | | | | | | | | bf16 | f32 | f64 | c64 | c128 |
+//! | **f32** | | | | | | | | | | | | f32 | f64 | c64 | c128 |
+//! | **f64** | | | | | | | | | | | | | f64 | c128 | c128 |
+//! | **c64** | | | | | | | | | | | | | | c64 | c128 |
+//! | **c128** | | | | | | | | | | | | | | | c128 |
 //!
-//! - An integer or bool beside a float takes the float's type; two floats take the wider one.
+//! - An integer or bool beside a float or complex number takes its type; two floats take the wider one, and so do the parts of
+//!   complex numbers beside floats.
 //! - Two integers take the smallest integer type that holds both ranges, as in NumPy. No integer type holds those of `uint64`
 //!   and a signed type, and a float would round: that is an error.
 //! - Plain numbers are weak: they take the tensor's type. A float beside a tensor of integers makes `float32`, an integer
@@ -45,6 +49,7 @@ pub fn promote(a: DType, b: DType) -> Result<DType> {
     let (low, high) = if a < b { (a, b) } else { (b, a) };
     match (low, high) {
         (F16, BF16) => Ok(F32),
+        (F64, C64) => Ok(C128),
         (U64, signed) if signed.is_signed_integer() => Err(no_common_integer(a, b)),
         (unsigned, signed) if unsigned.is_unsigned_integer() && signed.is_signed_integer() => {
             Ok(signed_of_size((unsigned.size() * 2).max(signed.size())))
@@ -85,28 +90,32 @@ pub(crate) fn common_dtype<'a>(
 #[inline]
 pub fn promote_scalar(dtype: DType, scalar: Scalar) -> DType {
     match scalar {
-        Scalar::Float(_) if !dtype.is_float() => F32,
+        Scalar::Complex(_) => dtype.complex(),
+        Scalar::Float(_) if !dtype.is_inexact() => F32,
         Scalar::Int(_) | Scalar::Uint(_) if dtype == Bool => scalar.default_dtype(),
         _ => dtype,
     }
 }
 
-/// The floating-point type that mathematical functions and true division of this type compute in.
+/// The floating-point or complex type that mathematical functions and true division of this type compute in.
 #[inline]
 pub fn float_of(dtype: DType) -> DType {
-    if dtype.is_float() { dtype } else { F32 }
+    if dtype.is_inexact() { dtype } else { F32 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Complex;
 
     #[test]
     fn numbers_are_weak() {
         let _ledger = taut_memory::testing::ledger_check();
         for dtype in DType::ALL {
             let float = promote_scalar(dtype, Scalar::Float(0.5));
-            assert_eq!(float, if dtype.is_float() { dtype } else { F32 });
+            assert_eq!(float, if dtype.is_inexact() { dtype } else { F32 });
+            let complex = promote_scalar(dtype, Scalar::Complex(Complex { re: 0.0, im: 1.0 }));
+            assert_eq!(complex, if matches!(dtype, F64 | C128) { C128 } else { C64 });
             assert_eq!(promote_scalar(dtype, Scalar::Bool(true)), dtype);
             let integer = promote_scalar(dtype, Scalar::Int(1));
             assert_eq!(integer, if dtype == Bool { I32 } else { dtype });
@@ -131,7 +140,7 @@ mod tests {
             "bf16" => BF16,
             _ => {
                 let (kind, bits) = name.split_at(1);
-                let kind = ["uint", "int", "float"]["uif".find(kind).unwrap()];
+                let kind = ["uint", "int", "float", "complex"]["uifc".find(kind).unwrap()];
                 DType::from_name(&format!("{kind}{bits}")).unwrap()
             }
         };
@@ -146,6 +155,6 @@ mod tests {
                 checked += 1;
             }
         }
-        assert_eq!(checked, 13 * 14 / 2 - 1);
+        assert_eq!(checked, 15 * 16 / 2);
     }
 }

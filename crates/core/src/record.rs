@@ -341,7 +341,7 @@ pub(crate) fn record_op(
         for recorder in unmuted.map(|active| &active.recorder) {
             let (mut slots, mut wanted) = (SmallVec::new(), Set::NONE);
             for (i, input) in inputs.iter().enumerate() {
-                let slot = if input.dtype().is_float() { slot_of(input, &**recorder) } else { None };
+                let slot = if input.dtype().is_inexact() { slot_of(input, &**recorder) } else { None };
                 if slot.is_some() {
                     wanted = wanted.with(i);
                 }
@@ -396,7 +396,7 @@ pub(crate) fn record_op(
         let Some(entry) = recorder.record_op(&call)? else { continue };
         let link = |(output, result): (usize, Tensor)| {
             let slot = RecordSlot { entry, output: output as u32 };
-            let tracked = result.dtype().is_float();
+            let tracked = result.dtype().is_inexact();
             if tracked { result.linked(Link { recorder: recorder.clone(), slot }) } else { result }
         };
         outputs = outputs.into_iter().enumerate().map(link).collect();

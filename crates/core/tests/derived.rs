@@ -22,7 +22,7 @@ fn sample_results(entry: &OpEntry) -> impl Iterator<Item = (Vec<ArgValue>, Vec<T
 fn bytes(tensor: &Tensor) -> Vec<u8> {
     let copy = tensor.copy().unwrap();
     let view = copy.view().unwrap();
-    taut_kernels::dispatch!(copy.dtype(), T in all => {
+    taut_kernels::dispatch!(copy.dtype(), T in every => {
         view.contiguous::<T>().unwrap().iter().flat_map(|e| element_bytes(e).to_vec()).collect()
     })
 }
@@ -109,8 +109,8 @@ fn assert_close(what: &str, args: &[ArgValue], got: &[Tensor], want: &[Tensor]) 
         let ulp = match got.dtype() {
             DType::F16 => 1e-3,
             DType::BF16 => 8e-3,
-            DType::F32 => 1.2e-7,
-            DType::F64 => 2.3e-16,
+            DType::F32 | DType::C64 => 1.2e-7,
+            DType::F64 | DType::C128 => 2.3e-16,
             _ => 0.0,
         };
         let (got, want) = (values(got), values(want));

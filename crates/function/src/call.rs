@@ -72,7 +72,7 @@ impl ConcreteFunction {
         donated: bool,
         caller: Caller<'_>,
     ) -> Result<Option<RunOutputs>> {
-        let is_tracked = |input: &Tensor| input.dtype().is_float() && record::is_tracked(input);
+        let is_tracked = |input: &Tensor| input.dtype().is_inexact() && record::is_tracked(input);
         if donated && arguments.iter().any(is_tracked) {
             let message = "a tensor that a tape tracks cannot be donated: the tape may save it";
             return Err(Error::value(message).help("use call() instead of call_donated()").at(caller.at));

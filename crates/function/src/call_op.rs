@@ -33,6 +33,10 @@ impl Op for FunctionCall {
         "function"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         Ok(self.executables.specs[..self.executables.results].iter().cloned().collect())
     }

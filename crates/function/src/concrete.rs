@@ -73,7 +73,7 @@ impl ConcreteFunction {
         let inputs = signature.tensors().map(input_request).collect();
         let graph = traced.graph;
         let float_constants = graph.values.iter().filter_map(|value| match &value.origin {
-            Origin::Constant(tensor) if tensor.dtype().is_float() => Some(tensor.clone()),
+            Origin::Constant(tensor) if tensor.dtype().is_inexact() => Some(tensor.clone()),
             _ => None,
         });
         Ok(ConcreteFunction {
@@ -244,10 +244,10 @@ impl ConcreteFunction {
 
     /// The inputs that a tape around the call would track, if it watched every argument.
     pub(crate) fn trainable_inputs(&self) -> Vec<bool> {
-        let is_float = |i: usize| self.graph.spec(self.graph.inputs[i]).dtype.is_float();
+        let is_float = |i: usize| self.graph.spec(self.graph.inputs[i]).dtype.is_inexact();
         let arguments = (0..self.arguments).map(is_float);
         let is_trainable =
-            |used: &VariableUse| used.variable.is_trainable() && used.variable.dtype().is_float();
+            |used: &VariableUse| used.variable.is_trainable() && used.variable.dtype().is_inexact();
         arguments.chain(self.variables.iter().map(is_trainable)).collect()
     }
 }

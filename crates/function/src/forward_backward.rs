@@ -43,7 +43,7 @@ impl ForwardBackward {
         forward_request: &PlanRequest,
     ) -> Result<ForwardBackward> {
         let specs: Vec<Spec> = whole.outputs.iter().map(|&id| whole.spec(id).clone()).collect();
-        let active_results: Vec<usize> = (0..results).filter(|&i| specs[i].dtype.is_float()).collect();
+        let active_results: Vec<usize> = (0..results).filter(|&i| specs[i].dtype.is_inexact()).collect();
         let request = JointRequest { wanted, differentiated: &active_results, summed: &[], dense: false };
         let joint = JointGraph::new(whole, &request)?;
         let passes = Passes { joint: &joint, results, options, forward_request };

@@ -162,8 +162,12 @@ multiversion! {
     }
 }
 
-/// How many elements are NaN, and how many infinite.
+/// How many elements are NaN, and how many infinite; of complex ones, how many parts.
 pub fn count_non_finite(x: View<'_>) -> (usize, usize) {
+    if x.dtype().is_complex() {
+        let (shape, strides) = x.part_layout();
+        return count_non_finite(x.parts(&shape, &strides));
+    }
     let (nans, infinities) = (AtomicUsize::new(0), AtomicUsize::new(0));
     dispatch!(x.dtype(), T in floats => {
         let count = |element: T| {

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 pub use half::{bf16, f16};
+pub use num_complex::Complex;
 use std::fmt;
 
 /// The type of a tensor's elements.
@@ -34,11 +35,15 @@ pub enum DType {
     F32,
     /// IEEE double precision.
     F64,
+    /// A complex number of two `f32`.
+    C64,
+    /// A complex number of two `f64`.
+    C128,
 }
 
 impl DType {
     /// Every element type, in the order of the enum.
-    pub const ALL: [DType; 13] = [
+    pub const ALL: [DType; 15] = [
         DType::Bool,
         DType::U8,
         DType::U16,
@@ -52,7 +57,15 @@ impl DType {
         DType::BF16,
         DType::F32,
         DType::F64,
+        DType::C64,
+        DType::C128,
     ];
+
+    /// The element types that are not complex, in the order of the enum.
+    pub const REAL: [DType; 13] = {
+        let [real @ .., _, _] = DType::ALL;
+        real
+    };
 
     /// Bytes of one element.
     #[inline]
@@ -61,7 +74,8 @@ impl DType {
             DType::Bool | DType::U8 | DType::I8 => 1,
             DType::U16 | DType::I16 | DType::F16 | DType::BF16 => 2,
             DType::U32 | DType::I32 | DType::F32 => 4,
-            DType::U64 | DType::I64 | DType::F64 => 8,
+            DType::U64 | DType::I64 | DType::F64 | DType::C64 => 8,
+            DType::C128 => 16,
         }
     }
 
@@ -69,6 +83,40 @@ impl DType {
     #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    }
+
+    /// Whether this is one of the two complex types.
+    #[inline]
+    pub const fn is_complex(self) -> bool {
+        matches!(self, DType::C64 | DType::C128)
+    }
+
+    /// Whether this is a floating-point or a complex type: a type whose tensors have gradients.
+    #[inline]
+    pub const fn is_inexact(self) -> bool {
+        self.is_float() || self.is_complex()
+    }
+
+    /// The type of the real and imaginary parts; of a type that is not complex, the type itself.
+    #[inline]
+    #[must_use]
+    pub const fn part(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            _ => self,
+        }
+    }
+
+    /// The complex type whose parts hold the values of this type: `complex128` of `float64`, else `complex64`; of a complex type,
+    /// the type itself.
+    #[inline]
+    #[must_use]
+    pub const fn complex(self) -> DType {
+        match self {
+            DType::F64 | DType::C128 => DType::C128,
+            _ => DType::C64,
+        }
     }
 
     /// Whether this is an integer type (`bool` is not).
@@ -105,6 +153,8 @@ impl DType {
             DType::BF16 => "bfloat16",
             DType::F32 => "float32",
             DType::F64 => "float64",
+            DType::C64 => "complex64",
+            DType::C128 => "complex128",
         }
     }
 
@@ -164,10 +214,10 @@ impl fmt::Debug for Bool {
 }
 
 /// A Rust type that can be a tensor's element.
-pub trait Element: Pod + PartialOrd + fmt::Debug + Send + Sync + 'static {
+pub trait Element: Pod + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// Its run-time name.
     const DTYPE: DType;
-    /// The nearest `f64` (exact but for 64-bit integers beyond 2^53).
+    /// The nearest `f64` (exact but for 64-bit integers beyond 2^53); the real part of a complex number.
     fn to_f64(self) -> f64;
     /// The nearest value of this type; integers truncate toward zero and saturate, NaN becomes zero.
     fn from_f64(value: f64) -> Self;
@@ -223,10 +273,23 @@ impl Element for bf16 {
     }
 }
 
+macro_rules! complex_element {
+    ($($t:ty => $d:ident),*) => {$(
+        impl Element for Complex<$t> {
+            const DTYPE: DType = DType::$d;
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self.re as f64 }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { Complex { re: value as $t, im: 0.0 } }
+        }
+    )*};
+}
+complex_element!(f32 => C64, f64 => C128);
+
 /// Runs `$body` with `$T` bound to the Rust type of a run-time [`DType`].
 ///
-/// `dispatch!(dtype, T in all => …)`; instead of `all`: `numbers` (no bool), `integers`, `floats`, or `wide`
-/// (`f32` and `f64`). A type outside the class is an internal error and panics: ops check types in `infer`.
+/// `dispatch!(dtype, T in every => …)`; instead of `every`: `all` (no complex numbers), `numbers` (no bool, either), `integers`,
+/// `floats`, `wide` (`f32` and `f64`), or `complex`. A type outside the class is an internal error and panics: ops check types in `infer`.
 #[macro_export]
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident, $body:expr, [$($d:ident => $t:ty),*]) => {
@@ -235,6 +298,16 @@ macro_rules! dispatch {
             #[allow(unreachable_patterns)]
             other => panic!("no kernel for {other}"),
         }
+    };
+    ($dtype:expr, $T:ident in every => $body:expr) => {
+        match $dtype {
+            dtype if dtype.is_complex() => $crate::dispatch!(dtype, $T in complex => $body),
+            dtype => $crate::dispatch!(dtype, $T in all => $body),
+        }
+    };
+    ($dtype:expr, $T:ident in complex => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $T, $body, [C64 => $crate::dtype::Complex<f32>,
+            C128 => $crate::dtype::Complex<f64>])
     };
     ($dtype:expr, $T:ident in all => $body:expr) => {
         $crate::dispatch!(@arms $dtype, $T, $body, [Bool => $crate::Bool, U8 => u8, U16 => u16, U32 => u32,
@@ -257,13 +330,22 @@ macro_rules! dispatch {
     ($dtype:expr, $T:ident in wide => $body:expr) => {
         $crate::dispatch!(@arms $dtype, $T, $body, [F32 => f32, F64 => f64])
     };
-    // Kernels that only move elements need one body per size, not per type.
-    ($dtype:expr, $T:ident in sizes => $body:expr) => {
+    // Kernels that only move elements need one body per size, not per type. `words` are unsigned integers: no complex128.
+    ($dtype:expr, $T:ident in words => $body:expr) => {
         match $dtype.size() {
             1 => { type $T = u8; $body }
             2 => { type $T = u16; $body }
             4 => { type $T = u32; $body }
             _ => { type $T = u64; $body }
+        }
+    };
+    ($dtype:expr, $T:ident in sizes => $body:expr) => {
+        match $dtype.size() {
+            1 => { type $T = u8; $body }
+            2 => { type $T = u16; $body }
+            4 => { type $T = u32; $body }
+            8 => { type $T = u64; $body }
+            _ => { type $T = $crate::dtype::Complex<f64>; $body }
         }
     };
 }

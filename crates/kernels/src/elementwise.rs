@@ -7,6 +7,7 @@
 
 mod binary;
 mod cast;
+mod complex;
 mod half;
 mod scalar;
 #[cfg(test)]

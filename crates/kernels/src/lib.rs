@@ -15,6 +15,8 @@ pub mod conv;
 pub mod denormals;
 pub mod dtype;
 pub mod elementwise;
+#[cfg(feature = "fft")]
+pub mod fft;
 pub mod index;
 pub mod limits;
 #[cfg(feature = "linalg")]

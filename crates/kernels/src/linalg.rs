@@ -1,4 +1,4 @@
-//! Dense linear algebra on batches of matrices, through `faer`: `f32` and `f64`.
+//! Dense linear algebra on batches of matrices, through `faer`: `f32` and `f64`, and `complex128` for general eigenvalues.
 //!
 //! Inputs are views `[..., rows, columns]` with any strides; the leading dimensions are the batch, and every output
 //! has the same batch. Each function has a `*_scratch` companion that returns the bytes of workspace it needs;
@@ -8,6 +8,7 @@
 //! Everything runs on the calling thread, entry after entry, so results are reproducible to the bit. An entry
 //! with NaN or infinity gives NaN or an error, never a panic.
 
+mod eig;
 mod factor;
 mod least_squares;
 mod solve;
@@ -15,6 +16,7 @@ mod solve;
 mod tests;
 mod work;
 
+pub use eig::{eig, eig_scratch};
 pub use factor::{SvdVectors, eigh, eigh_scratch, qr, qr_scratch, svd, svd_scratch};
 pub use least_squares::{lstsq, lstsq_scratch};
 pub use solve::{

@@ -14,6 +14,7 @@
 //! `digamma` and `erfinv` branch too.
 
 mod basic;
+pub mod complex;
 pub mod double;
 mod error;
 mod exp;
@@ -88,7 +89,7 @@ fn horner<T: Lane, C: Copy + Into<f64>, const N: usize, const STEP: usize>(
 }
 
 /// The two types that kernels compute in, with the functions that differ between them.
-pub trait Real: Element + Lane<Mask = bool> {
+pub trait Real: Element + PartialOrd + Lane<Mask = bool> {
     /// Up to this magnitude `sin_bounded`, `cos_bounded` and `tan_bounded` hold.
     const TRIG_BOUND: Self;
     /// The sine.

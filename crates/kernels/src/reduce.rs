@@ -5,6 +5,7 @@
 //! depends on the values, the shape and the memory layout; never on the number of threads or the instruction set.
 
 mod arg;
+pub(crate) mod complex;
 pub(crate) mod fold;
 mod kernel;
 pub(crate) mod plan;
@@ -59,6 +60,8 @@ impl Reduce {
     /// ```
     pub const fn result(self, dtype: DType) -> Option<DType> {
         match self {
+            Reduce::Sum | Reduce::Prod | Reduce::Mean if dtype.is_complex() => Some(dtype),
+            _ if dtype.is_complex() => None,
             Reduce::Sum | Reduce::Prod => Some(total(dtype)),
             Reduce::Max | Reduce::Min => Some(dtype),
             Reduce::Any | Reduce::All => Some(DType::Bool),
@@ -74,12 +77,12 @@ impl Reduce {
     }
 }
 
-/// The type of a sum or product: floats stay, integers become the 64-bit integer of their sign.
+/// The type of a sum or product: floats and complex numbers stay, integers become the 64-bit integer of their sign.
 pub(crate) const fn total(dtype: DType) -> DType {
     match dtype {
         DType::U8 | DType::U16 | DType::U32 | DType::U64 => DType::U64,
         DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::I64 => DType::I64,
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => dtype,
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::C64 | DType::C128 => dtype,
     }
 }
 
@@ -108,6 +111,9 @@ pub fn reduce(code: Reduce, x: View<'_>, axes: &[bool], out: ViewMut<'_>, scratc
     assert_eq!(code.result(x.dtype()), Some(out.dtype()), "{code:?} of {}", x.dtype());
     assert_eq!(x.shape().len(), axes.len(), "one mark per dimension");
     check_kept(x.shape(), |d| axes[d], out.shape());
+    if x.dtype().is_complex() {
+        return complex::reduce(code, x, axes, out, scratch);
+    }
     let mut dims = [Dim::default(); 8];
     if x.shape().len() <= dims.len() {
         run_code(code, Input::View(x), &plan(x, axes, &mut dims), out, scratch);
@@ -272,7 +278,7 @@ fn count<O: Element>(
     finish: impl Fn(i64) -> O + Sync,
 ) {
     let sign = x.dtype().is_float() as u32;
-    dispatch!(x.dtype(), T in sizes => {
+    dispatch!(x.dtype(), T in words => {
         const L: usize = lanes::<T>();
         once(Nonzero::<T>::NEW, Lanes::<L>, T::MAX >> sign, finish, x, plan, out, scratch);
     });

@@ -3,7 +3,8 @@
 //! Running values are kept wider than the result where that is free (sums of floats in `f64`), and always run in
 //! order, so a result never depends on the number of threads.
 
-use crate::dtype::{DType, Element};
+use crate::dtype::{Complex, DType, Element};
+use crate::reduce::complex::ComplexElement;
 use crate::reduce::fold::{Float, Number, Ordered, Value, larger, smaller};
 use crate::reduce::plan::{Dim, MAX_DIMS, arrange, offsets, runs};
 use crate::reduce::shared::{PerOutput, Shared};
@@ -43,6 +44,7 @@ impl Scan {
     pub const fn result(self, dtype: DType) -> Option<DType> {
         match self {
             Scan::Sum | Scan::Prod => Some(total(dtype)),
+            _ if dtype.is_complex() => None,
             Scan::Max | Scan::Min => Some(dtype),
             Scan::LogSumExp => {
                 if dtype.is_float() {
@@ -62,10 +64,14 @@ impl Scan {
 ///
 /// # Panics
 /// If `out` has another shape than `x` or not the type of the result, or if there is no such axis.
-pub fn scan(code: Scan, x: View<'_>, axis: usize, exclusive: bool, reverse: bool, out: ViewMut<'_>) {
+pub fn scan(code: Scan, x: View<'_>, axis: usize, exclusive: bool, reverse: bool, mut out: ViewMut<'_>) {
     assert_eq!(code.result(x.dtype()), Some(out.dtype()), "{code:?} of {}", x.dtype());
     assert_eq!(x.shape(), out.shape(), "a scan keeps the shape");
     assert!(axis < x.shape().len(), "axis {axis} of {:?}", x.shape());
+    if x.dtype().is_complex() && code == Scan::Sum {
+        let (shape, strides) = x.part_layout();
+        return scan(code, x.parts(&shape, &strides), axis, exclusive, reverse, out.parts(&shape));
+    }
     let mut dims = [Dim::default(); 8];
     let mut many;
     let dims = if x.shape().len() <= dims.len() {
@@ -77,6 +83,9 @@ pub fn scan(code: Scan, x: View<'_>, axis: usize, exclusive: bool, reverse: bool
     let walk = Walk::new(x, axis, exclusive, reverse, dims);
     match code {
         Scan::Sum => dispatch!(x.dtype(), T in all => walk.run::<RunningSum<T>>(x, out)),
+        Scan::Prod if x.dtype().is_complex() => {
+            dispatch!(x.dtype(), T in complex => walk.run::<RunningComplexProduct<T>>(x, out));
+        }
         Scan::Prod => dispatch!(x.dtype(), T in all => walk.run::<RunningProduct<T>>(x, out)),
         Scan::Max => dispatch!(x.dtype(), T in all => walk.run::<RunningMax<T>>(x, out)),
         Scan::Min => dispatch!(x.dtype(), T in all => walk.run::<RunningMin<T>>(x, out)),
@@ -128,6 +137,8 @@ running!(RunningSum<T: Number>, T::Running => T::Out, T::Running::NOTHING, T::Ru
          |acc, x| acc.plus(x.running()), T::from_running);
 running!(RunningProduct<T: Number>, T::Total => T::Out, T::Total::ONE, T::Total::ONE,
          |acc, x| acc.times(T::widen(x.leaf())), T::finish);
+running!(RunningComplexProduct<T: ComplexElement>, Complex<f64> => T, Complex::ONE, Complex::ONE,
+         |acc, x| acc * x.wide(), T::narrow);
 running!(RunningMax<T: Ordered>, T::Value => T, T::Value::LOWEST, T::Value::LOWEST, |acc, x| larger(acc, x.value()), T::restore);
 running!(RunningMin<T: Ordered>, T::Value => T, T::Value::HIGHEST, T::Value::HIGHEST, |acc, x| smaller(acc, x.value()), T::restore);
 running!(RunningLogSumExp<T: Float>, Exponentials => T, Exponentials::NONE, Exponentials::NONE,

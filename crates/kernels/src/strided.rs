@@ -6,6 +6,7 @@
 
 mod walk;
 
+use crate::dtype::Complex;
 use crate::pool;
 use crate::view::{Arg, View, ViewMut};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -16,6 +17,9 @@ pub use walk::{gather, transpose};
 
 /// Elements of a tile when an operand has to be gathered, repeated, or copied before it is overwritten.
 pub const TILE: usize = 512;
+
+/// 8-byte words of the largest element.
+const WORDS: usize = 2;
 
 /// From this many elements on, the work is split between threads, into chunks that do not depend on their number.
 const PARALLEL: usize = 16384;
@@ -56,7 +60,8 @@ pub fn bytes_of<'a>(view: &View<'a>) -> &'a [u8] {
         1 => view.data::<u8>(),
         2 => cast_slice(view.data::<u16>()),
         4 => cast_slice(view.data::<u32>()),
-        _ => cast_slice(view.data::<u64>()),
+        8 => cast_slice(view.data::<u64>()),
+        _ => cast_slice(view.data::<Complex<f64>>()),
     }
 }
 
@@ -166,7 +171,7 @@ fn drive<const N: usize>(
     kernel: &(impl Fn([&[u8]; N], &mut [u8]) + Sync),
 ) {
     let (len, out_size, shape) = (out.len(), out.dtype().size(), out.shape());
-    let mut patterns = [const { Buffer::<{ TILE + SHORT }>::new() }; N];
+    let mut patterns = [const { Buffer::<{ WORDS * (TILE + SHORT) }>::new() }; N];
     let mut ways = [Feed::InPlace; N];
     let mut sizes = [out_size; N];
     for (i, buffer) in patterns.iter_mut().enumerate() {
@@ -253,7 +258,7 @@ impl<const N: usize> Feeds<'_, N> {
 
     /// The tiles of the operands that need one, for pieces of up to `len` elements.
     #[inline]
-    fn tiles<'b>(&self, buffers: &'b mut [Buffer<TILE>; N], len: usize) -> [&'b mut [u8]; N] {
+    fn tiles<'b>(&self, buffers: &'b mut [Buffer<{ WORDS * TILE }>; N], len: usize) -> [&'b mut [u8]; N] {
         let mut buffers = buffers.iter_mut();
         from_fn(|i| {
             let needed = matches!(self.ways[i], Feed::InPlace | Feed::Strided(_));
@@ -394,7 +399,8 @@ impl<const N: usize> Job<'_, N> {
             1 => gather::<u8>(data, offset, stride, tile),
             2 => gather::<u16>(cast_slice(data), offset, stride, cast_slice_mut(tile)),
             4 => gather::<u32>(cast_slice(data), offset, stride, cast_slice_mut(tile)),
-            _ => gather::<u64>(cast_slice(data), offset, stride, cast_slice_mut(tile)),
+            8 => gather::<u64>(cast_slice(data), offset, stride, cast_slice_mut(tile)),
+            _ => gather::<Complex<f64>>(cast_slice(data), offset, stride, cast_slice_mut(tile)),
         }
     }
 
@@ -406,7 +412,15 @@ impl<const N: usize> Job<'_, N> {
             1 => transpose::<u8>(data, offsets, stride, tile, BLOCK_COLUMNS, n),
             2 => transpose::<u16>(cast_slice(data), offsets, stride, cast_slice_mut(tile), BLOCK_COLUMNS, n),
             4 => transpose::<u32>(cast_slice(data), offsets, stride, cast_slice_mut(tile), BLOCK_COLUMNS, n),
-            _ => transpose::<u64>(cast_slice(data), offsets, stride, cast_slice_mut(tile), BLOCK_COLUMNS, n),
+            8 => transpose::<u64>(cast_slice(data), offsets, stride, cast_slice_mut(tile), BLOCK_COLUMNS, n),
+            _ => transpose::<Complex<f64>>(
+                cast_slice(data),
+                offsets,
+                stride,
+                cast_slice_mut(tile),
+                BLOCK_COLUMNS,
+                n,
+            ),
         }
     }
 }

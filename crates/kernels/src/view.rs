@@ -1,6 +1,7 @@
 //! Views of tensor memory: bytes, a dtype, a shape and strides.
 
 use crate::dtype::{DType, Element};
+use std::ops::{Deref, DerefMut};
 
 /// A read-only strided view of typed elements.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +118,22 @@ impl<'a> View<'a> {
         true
     }
 
+    /// The shape and strides of the parts of complex elements: those of the elements, and a last dimension of the two parts.
+    pub(crate) fn part_layout(&self) -> (Small<usize>, Small<isize>) {
+        let mut strides = Small::new();
+        self.strides.iter().for_each(|stride| strides.push(2 * stride));
+        strides.push(1);
+        (with_parts(self.shape), strides)
+    }
+
+    /// The parts of complex elements, under the layout that [`View::part_layout`] returned.
+    pub(crate) fn parts<'b>(&self, shape: &'b [usize], strides: &'b [isize]) -> View<'b>
+    where
+        'a: 'b,
+    {
+        View::new(self.dtype.part(), self.bytes, 2 * self.offset, shape, strides)
+    }
+
     /// The bytes of the elements, if they are contiguous.
     #[inline]
     pub fn contiguous_bytes(&self) -> Option<&'a [u8]> {
@@ -129,6 +146,12 @@ impl<'a> View<'a> {
     pub fn contiguous<T: Element>(&self) -> Option<&'a [T]> {
         self.is_contiguous().then(|| &self.data()[self.offset..self.offset + self.len()])
     }
+}
+
+fn with_parts(shape: &[usize]) -> Small<usize> {
+    let mut parts = Small::new();
+    shape.iter().chain(&[2]).for_each(|&dim| parts.push(dim));
+    parts
 }
 
 /// A contiguous row-major output.
@@ -187,6 +210,16 @@ impl<'a> ViewMut<'a> {
         self.bytes
     }
 
+    /// The shape of the parts of complex elements: that of the elements, and a last dimension of the two parts.
+    pub(crate) fn part_shape(&self) -> Small<usize> {
+        with_parts(self.shape)
+    }
+
+    /// The parts of complex elements, under the shape that [`ViewMut::part_shape`] returned.
+    pub(crate) fn parts<'b>(&'b mut self, shape: &'b [usize]) -> ViewMut<'b> {
+        ViewMut::new(self.dtype.part(), self.bytes, shape)
+    }
+
     /// The same output, borrowed for a shorter time.
     #[inline]
     pub fn reborrow(&mut self) -> ViewMut<'_> {
@@ -214,5 +247,56 @@ impl<'a> Arg<'a> {
             Arg::View(view) => *view,
             Arg::InPlace(_) => panic!("this op declared no alias of the input"),
         }
+    }
+}
+
+/// A short list that stays on the stack up to six entries: one per dimension is all it ever holds.
+#[derive(Clone)]
+pub(crate) struct Small<T> {
+    inline: [T; 6],
+    len: usize,
+    spill: Vec<T>,
+}
+
+impl<T: Copy + Default> Small<T> {
+    #[inline]
+    pub(crate) fn new() -> Small<T> {
+        Small { inline: [T::default(); 6], len: 0, spill: Vec::new() }
+    }
+
+    /// `len` default entries.
+    #[inline]
+    pub(crate) fn zeros(len: usize) -> Small<T> {
+        let mut list = Small::new();
+        (0..len).for_each(|_| list.push(T::default()));
+        list
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, value: T) {
+        if self.spill.is_empty() && self.len < self.inline.len() {
+            self.inline[self.len] = value;
+        } else {
+            if self.spill.is_empty() {
+                self.spill.extend_from_slice(&self.inline);
+            }
+            self.spill.push(value);
+        }
+        self.len += 1;
+    }
+}
+
+impl<T> Deref for Small<T> {
+    type Target = [T];
+    #[inline]
+    fn deref(&self) -> &[T] {
+        if self.spill.is_empty() { &self.inline[..self.len] } else { &self.spill }
+    }
+}
+
+impl<T> DerefMut for Small<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        if self.spill.is_empty() { &mut self.inline[..self.len] } else { &mut self.spill }
     }
 }

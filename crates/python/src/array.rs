@@ -14,7 +14,7 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyTuple, PyType};
+use pyo3::types::{PyBool, PyComplex, PyTuple, PyType};
 use taut::graph::suspend_tracing;
 use taut::{Operand, Variable};
 
@@ -114,6 +114,10 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
             dtype if dtype.is_integer() => {
                 let wide = taut::cast(&one, taut::DType::I64)?.item::<i64>()?;
                 wide.into_py_any(py).map_err(crate::error::raised)?
+            }
+            dtype if dtype.is_complex() => {
+                let wide = taut::cast(&one, taut::DType::C128)?.item::<taut::Complex<f64>>()?;
+                PyComplex::from_doubles(py, wide.re, wide.im).into_any().unbind()
             }
             _ => {
                 let wide = taut::cast(&one, taut::DType::F64)?.item::<f64>()?;
@@ -228,6 +232,11 @@ macro_rules! operators {
             fn __int__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
                 let py = slf.py();
                 py.get_type::<pyo3::types::PyInt>().call1((item(slf)?,))
+            }
+
+            fn __complex__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
+                let py = slf.py();
+                py.get_type::<PyComplex>().call1((item(slf)?,))
             }
 
             fn __float__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {

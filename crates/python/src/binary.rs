@@ -101,8 +101,8 @@ const DIVISION_BY_ZERO: &str = "integer division by zero: the divisor must not b
 
 fn is_float(operand: &Operand) -> bool {
     match operand {
-        Operand::Tensor(tensor) => tensor.dtype().is_float(),
-        Operand::Scalar(scalar) => matches!(scalar, taut::Scalar::Float(_)),
+        Operand::Tensor(tensor) => tensor.dtype().is_inexact(),
+        Operand::Scalar(scalar) => matches!(scalar, taut::Scalar::Float(_) | taut::Scalar::Complex(_)),
     }
 }
 
@@ -126,7 +126,9 @@ fn is_static(x: &Operand, y: &Operand) -> bool {
         Operand::Tensor(tensor) => convert::is_static(tensor),
         Operand::Scalar(_) => true,
     };
-    let is_float = |operand: &Operand| matches!(operand, Operand::Scalar(taut::Scalar::Float(_)));
+    let is_float = |operand: &Operand| {
+        matches!(operand, Operand::Scalar(taut::Scalar::Float(_) | taut::Scalar::Complex(_)))
+    };
     let is_scalar = |operand: &Operand| match operand {
         Operand::Tensor(tensor) => tensor.rank() == 0,
         Operand::Scalar(_) => true,

@@ -36,6 +36,10 @@ impl Op for HostCallback {
         self.name
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         // An op has at least one output: a callback without results has a boolean that is not used.
         let none = self.results.is_empty();

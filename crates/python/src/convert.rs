@@ -8,9 +8,11 @@ use crate::numpy::{self, Memory};
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple,
+};
 use taut::graph::suspend_tracing;
-use taut::{DType, Operand, Scalar, Tensor};
+use taut::{Complex, DType, Operand, Scalar, Tensor};
 
 /// A Python number as a weakly typed scalar; `None` for anything else.
 #[inline]
@@ -20,6 +22,9 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     }
     if let Ok(value) = object.cast_exact::<PyBool>() {
         return Ok(Some(Scalar::Bool(value.is_true())));
+    }
+    if let Ok(value) = object.cast_exact::<PyComplex>() {
+        return Ok(Some(Scalar::Complex(Complex { re: value.real(), im: value.imag() })));
     }
     if let Ok(value) = object.cast_exact::<PyInt>() {
         return match (value.extract::<i64>(), value.extract::<u64>()) {
@@ -44,7 +49,10 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Opti
     if object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
     }
-    let Some(made) = tensor_like(object, exact(dtype), Memory::Share)? else { return Ok(None) };
+    // Complex numbers beside `float64` are not converted to it at once.
+    let made = tensor_like(object, exact(dtype), Memory::Share)
+        .or_else(|_| tensor_like(object, None, Memory::Share))?;
+    let Some(made) = made else { return Ok(None) };
     match dtype {
         Some(dtype) => promote_weak(object.py(), made, dtype).map(|tensor| Some(tensor.into())),
         None => Ok(Some(made.into())),
@@ -55,7 +63,8 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Opti
 pub fn tensor_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     match dtype {
         Some(dtype) if !object.is_instance_of::<Array>() => {
-            let made = tensor_of(object, exact(Some(dtype)), Memory::Share)?;
+            let made = tensor_of(object, exact(Some(dtype)), Memory::Share)
+                .or_else(|_| tensor_of(object, None, Memory::Share))?;
             promote_weak(object.py(), made, dtype)
         }
         _ => tensor(object),
@@ -64,13 +73,13 @@ pub fn tensor_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResul
 
 /// The type to convert an operand to at once: Python's floats beside `float64` are not rounded to `float32` on the way.
 fn exact(beside: Option<DType>) -> Option<DType> {
-    beside.filter(|dtype| *dtype == DType::F64)
+    beside.filter(|dtype| matches!(dtype, DType::F64 | DType::C128))
 }
 
 /// As [`tensor_beside`] for an argument that need not have the other's type, such as indices: only floats beside floats take it.
 pub fn float_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     let made = tensor(object)?;
-    let takes = |dtype: &DType| made.dtype().is_float() && dtype.is_float() && made.dtype() != *dtype;
+    let takes = |dtype: &DType| made.dtype().is_inexact() && dtype.is_inexact() && made.dtype() != *dtype;
     match dtype.filter(takes) {
         Some(dtype) => tensor_beside(object, Some(dtype)),
         None => Ok(made),
@@ -84,8 +93,9 @@ fn promote_weak(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> 
     let dtype = match own {
         DType::Bool => own,
         _ if own.is_integer() && dtype == DType::Bool => own,
-        DType::F64 if !dtype.is_float() => DType::F32,
-        _ if own.is_float() && !dtype.is_float() => own,
+        _ if own.is_complex() => dtype.complex(),
+        DType::F64 if !dtype.is_inexact() => DType::F32,
+        _ if own.is_float() && !dtype.is_inexact() => own,
         _ => dtype,
     };
     if own == dtype {
@@ -100,7 +110,7 @@ fn promote_weak(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> 
 /// Whether a tensor holds values that are known while tracing and that shapes may be computed from: integers and booleans, as shapes
 /// and sizes are, or one float.
 pub fn is_static(tensor: &Tensor) -> bool {
-    !tensor.is_traced() && (!tensor.dtype().is_float() || tensor.rank() == 0)
+    !tensor.is_traced() && (!tensor.dtype().is_inexact() || tensor.rank() == 0)
 }
 
 /// Casts a converted object. A value that is known while tracing stays known.
@@ -142,7 +152,10 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
         let dtype = dtype.unwrap_or_else(|| value.default_dtype());
         if !fits(value, dtype) {
             let name = dtype.name();
-            let is_fraction = matches!(value, Scalar::Float(value) if value.fract() != 0.0);
+            let is_fraction = match value {
+                Scalar::Float(value) => value.fract() != 0.0,
+                value => matches!(value, Scalar::Complex(_)),
+            };
             return Err(if is_fraction {
                 PyTypeError::new_err(format!(
                     "{object} cannot be converted to {name} without loss: use tf.cast"
@@ -162,6 +175,7 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
         })?
     };
     match dtype {
+        Some(dtype) if made.dtype().is_complex() && !dtype.is_complex() => Err(loss(&made, dtype)),
         Some(dtype) if dtype != made.dtype() && !object.is_instance_of::<Array>() => {
             cast_constant(py, made, dtype)
         }
@@ -172,10 +186,16 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
     }
 }
 
+#[cold]
+fn loss(made: &Tensor, dtype: DType) -> PyErr {
+    let (own, name) = (made.dtype().name(), dtype.name());
+    PyTypeError::new_err(format!("{own} values cannot be converted to {name} without loss: use tf.cast"))
+}
+
 /// Whether a number can be represented in a type without loss.
 fn fits(value: Scalar, dtype: DType) -> bool {
     match value {
-        Scalar::Float(_) if dtype.is_float() => true,
+        Scalar::Float(_) if dtype.is_inexact() => true,
         // An integral float counts as an integer, up to 64 bits.
         Scalar::Float(value) if value.fract() == 0.0 && dtype != DType::Bool => {
             value.abs() < 2f64.powi(63) && Scalar::Int(value as i64).fits(dtype)
@@ -327,11 +347,10 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
     match dtype.or(weak) {
         Some(dtype) if dtype != made.dtype() => {
             let refused = dtype.is_integer() && made.dtype().is_float()
+                || made.dtype().is_complex() && !dtype.is_complex()
                 || dtype == DType::Bool && made.dtype() != DType::Bool;
             if refused && !made.is_empty() {
-                let (own, name) = (made.dtype().name(), dtype.name());
-                let message = format!("{own} values cannot be converted to {name} without loss: use tf.cast");
-                return Err(PyTypeError::new_err(message));
+                return Err(loss(&made, dtype));
             }
             if dtype.is_integer() {
                 check_range(py, &made, dtype)?;

@@ -65,6 +65,7 @@ impl ExportedTensor {
             DType::Bool => 6,
             DType::BF16 => 4,
             dtype if dtype.is_float() => 2,
+            dtype if dtype.is_complex() => 5,
             dtype if dtype.is_unsigned_integer() => 1,
             _ => 0,
         };
@@ -250,6 +251,8 @@ pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         (2, 16, 1) => DType::F16,
         (2, 32, 1) => DType::F32,
         (2, 64, 1) => DType::F64,
+        (5, 64, 1) => DType::C64,
+        (5, 128, 1) => DType::C128,
         (1, 8, 1) => DType::U8,
         (1, 16, 1) => DType::U16,
         (1, 32, 1) => DType::U32,

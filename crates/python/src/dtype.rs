@@ -4,7 +4,7 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyString, PyType};
 use taut::DType as Kind;
 
 /// An element type: of numbers, or `None` for strings.
@@ -40,6 +40,7 @@ fn named(name: &str) -> Option<Kind> {
         "double" => Some(Kind::F64),
         "int" => Some(Kind::I64),
         "bool_" => Some(Kind::Bool),
+        "complex" => Some(Kind::C128),
         _ => Kind::ALL.into_iter().find(|dtype| dtype.name() == name),
     }
 }
@@ -70,6 +71,9 @@ pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
     }
     if object.is(py.get_type::<PyBool>()) {
         return Ok(Kind::Bool);
+    }
+    if object.is(py.get_type::<PyComplex>()) {
+        return Ok(Kind::C128);
     }
     let name = match object.getattr(pyo3::intern!(py, "name")) {
         Ok(name) => name,
@@ -141,6 +145,20 @@ impl DType {
     }
 
     #[getter]
+    fn is_complex(&self) -> bool {
+        self.0.is_some_and(Kind::is_complex)
+    }
+
+    /// The type of the real and imaginary parts; the type itself if it is not complex.
+    #[getter]
+    fn real_dtype(slf: &Bound<'_, Self>) -> PyResult<Py<DType>> {
+        match slf.get().0 {
+            Some(kind) if kind.is_complex() => object(slf.py(), kind.part()),
+            _ => Ok(slf.clone().unbind()),
+        }
+    }
+
+    #[getter]
     fn is_bool(&self) -> bool {
         self.0 == Some(Kind::Bool)
     }
@@ -165,10 +183,12 @@ impl DType {
             Kind::U8 => 4,
             Kind::I16 => 5,
             Kind::I8 => 6,
+            Kind::C64 => 8,
             Kind::I64 => 9,
             Kind::Bool => 10,
             Kind::BF16 => 14,
             Kind::U16 => 17,
+            Kind::C128 => 18,
             Kind::F16 => 19,
             Kind::U32 => 22,
             Kind::U64 => 23,

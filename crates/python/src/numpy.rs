@@ -57,6 +57,8 @@ fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<Option<DType>> {
         (b'f', 2) => DType::F16,
         (b'f', 4) => DType::F32,
         (b'f', 8) => DType::F64,
+        (b'c', 8) => DType::C64,
+        (b'c', 16) => DType::C128,
         (b'V', 2) if is_bfloat16(&descr)? => DType::BF16,
         _ => return Ok(None),
     }))

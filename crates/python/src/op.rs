@@ -97,6 +97,7 @@ fn argument(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DTy
             Some(Scalar::Bool(value)) => ArgValue::Bool(value),
             Some(Scalar::Int(value)) => ArgValue::Int(value),
             Some(Scalar::Float(value)) => ArgValue::Float(value),
+            Some(Scalar::Complex(value)) => ArgValue::Complex(value),
             _ if kind == ParamKind::Operand => ArgValue::Tensor(convert::tensor_beside(object, beside)?),
             _ => ArgValue::Float(convert::float(object)?),
         },
@@ -159,7 +160,7 @@ fn is_static(values: &[ArgValue]) -> bool {
         let tensors = match value {
             ArgValue::Tensor(tensor) => std::slice::from_ref(tensor),
             ArgValue::Tensors(tensors) => tensors,
-            ArgValue::Float(_) | ArgValue::DType(_) => {
+            ArgValue::Float(_) | ArgValue::Complex(_) | ArgValue::DType(_) => {
                 has_floats = true;
                 continue;
             }
@@ -169,7 +170,7 @@ fn is_static(values: &[ArgValue]) -> bool {
             return false;
         }
         has_tensors |= !tensors.is_empty();
-        has_floats |= tensors.iter().any(|tensor| tensor.dtype().is_float());
+        has_floats |= tensors.iter().any(|tensor| tensor.dtype().is_inexact());
     }
     let size = |value: &ArgValue| match value {
         ArgValue::Tensor(tensor) => tensor.len(),

@@ -33,13 +33,15 @@ pub use taut_core::ops::index::*;
 pub use taut_core::ops::linalg;
 pub use taut_core::ops::reduce::*;
 pub use taut_core::ops::shape::*;
+#[cfg(feature = "fft")]
+pub use taut_core::ops::signal;
 pub use taut_core::ops::unary::*;
 pub use taut_core::ops::{self, nn, random};
 pub use taut_core::{
-    Bool, Cost, DType, Differentiable, Effects, Element, Ellipsis, Error, ErrorKind, Form, Gradients, Graph,
-    Host, Index, IntoTensor, Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set,
-    Shape, Spec, Specs, Strides, Subgraphs, Tensor, Traced, Traffic, ViewOp, VjpCall, VmapCall, apply,
-    apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
+    Bool, Complex, Cost, DType, Differentiable, Effects, Element, Ellipsis, Error, ErrorKind, Form,
+    Gradients, Graph, Host, Index, IntoTensor, Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves,
+    Scalar, Set, Shape, Spec, Specs, Strides, Subgraphs, Tensor, Traced, Traffic, ViewOp, VjpCall, VmapCall,
+    apply, apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
 pub use taut_data as data;
 pub use taut_distribute as distribute;

@@ -29,11 +29,18 @@ pub fn ramp(shape: &[usize]) -> Tensor {
     Tensor::from_vec(values, shape).unwrap()
 }
 
-/// The elements as `f64` in row-major order, whatever their type and layout; integers beyond 2^53 are rounded.
+/// The elements as `f64` in row-major order, whatever their type and layout; integers beyond 2^53 are rounded. Of complex elements,
+/// the real and the imaginary parts in turn.
 #[track_caller]
 pub fn values(tensor: &Tensor) -> Vec<f64> {
     let copy = tensor.copy().unwrap();
     let view = copy.view().unwrap();
+    if copy.dtype().is_complex() {
+        return dispatch!(copy.dtype(), T in complex => {
+            let parts = view.contiguous::<T>().unwrap().iter().flat_map(|z| [z.re, z.im]);
+            parts.map(Element::to_f64).collect()
+        });
+    }
     dispatch!(copy.dtype(), T in all => {
         view.contiguous::<T>().unwrap().iter().map(|&element| Element::to_f64(element)).collect()
     })

@@ -111,9 +111,9 @@ def assert_near(
     Both tolerances default to ten times the type's machine epsilon, and to 0 for integers.
     """
     x, y = unify_dtypes([x, y])
-    floats = x.dtype.is_floating or y.dtype.is_floating
+    floats = any(one.dtype.is_floating or one.dtype.is_complex for one in (x, y))
     if rtol is None or atol is None:
-        eps = 10.0 * float(dtypes.info(x.dtype if x.dtype.is_floating else y.dtype).eps) if floats else 0
+        eps = 10.0 * float(dtypes.info(y.dtype if x.dtype.is_integer else x.dtype).eps) if floats else 0
         rtol, atol = (eps if one is None else one for one in (rtol, atol))
     near = _are_near(x, y, rtol, atol) if floats else _are_near_integers(x, y, rtol, atol)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from .. import _raw_ops as raw, dtypes
 from .._common import refuse, unify_dtypes
 from .._native import Tensor, as_tensor
@@ -127,21 +125,32 @@ def softsign(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """Returns the real part: the tensor itself, since all types are real."""
-    return as_tensor(input)
+    """Returns the real part of each element."""
+    return raw.real(input)
 
 
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """Returns the imaginary part: zeros, since all types are real."""
-    return raw.zeros_like(input)
+    """Returns the imaginary part of each element: zeros of real numbers."""
+    return raw.imag(input)
 
 
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """Returns the complex conjugate: the tensor itself, since all types are real."""
-    return as_tensor(x)
+    """Returns the complex conjugate of each element."""
+    return raw.conj(x)
 
 
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
-    """Returns the argument of each element: pi for negative numbers, 0 otherwise."""
-    x = as_tensor(input)
-    return raw.where(x < 0, raw.cast(np.pi, x.dtype), raw.zeros_like(x))
+    """Returns the angle of each element in the complex plane, in radians: 0 or pi of real numbers."""
+    return raw.angle(input)
+
+
+def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
+    """Makes complex numbers of their real and imaginary parts, which are float32 or float64 both."""
+    first, second = unify_dtypes([real, imag])
+    for part in (first, second):
+        if part.dtype not in (dtypes.float32, dtypes.float64):
+            refuse("complex", f"real and imag must be float32 or float64, got {part.dtype.name}", TypeError)
+    if first.dtype != second.dtype:
+        message = f"real and imag must have one type, got {first.dtype.name} and {second.dtype.name}"
+        refuse("complex", message, TypeError)
+    return raw.complex(first, second)

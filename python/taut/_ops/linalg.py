@@ -52,6 +52,7 @@ def matmul(
     if output_type is not None:
         # The operands are cast, not the product: products of small integers would overflow.
         a, b = raw.cast(a, output_type), raw.cast(b, output_type)
+    a, b = (raw.conj(a) if adjoint_a else a), (raw.conj(b) if adjoint_b else b)
     return raw.matmul(a, b, transpose_a or adjoint_a, transpose_b or adjoint_b)
 
 
@@ -65,6 +66,7 @@ def matvec(
     name: str | None = None,
 ) -> Tensor:
     """Multiplies matrices by vectors."""
+    a = raw.conj(a) if adjoint_a else a
     return raw.squeeze(raw.matmul(a, raw.expand_dims(b, -1), transpose_a or adjoint_a), -1)
 
 
@@ -83,13 +85,17 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 
 
 def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """Transposes the last two axes."""
-    return raw.swapaxes(check_matrix("matrix_transpose", a), -1, -2)
+    """Transposes the last two axes, and conjugates the elements if `conjugate` is set."""
+    turned = raw.swapaxes(check_matrix("matrix_transpose", a), -1, -2)
+    return raw.conj(turned) if conjugate else turned
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """Transposes the last two axes: the adjoint of a real matrix."""
-    return raw.swapaxes(check_matrix("adjoint", matrix), -1, -2)
+    """Transposes the last two axes and conjugates the elements."""
+    return raw.conj(raw.swapaxes(check_matrix("adjoint", matrix), -1, -2))
+
+
+_adjoint = adjoint
 
 
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
@@ -131,6 +137,17 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Computes eigenvalues, in no particular order, and eigenvectors (columns) of general matrices. They are complex."""
+    values, vectors = raw.eig(tensor)
+    return values, vectors
+
+
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
+    """Computes the eigenvalues of general matrices, in no particular order. They are complex."""
+    return raw.eigvals(tensor)
+
+
 class SlogdetResult(NamedTuple):
     """The sign of a determinant and the logarithm of its absolute value."""
 
@@ -150,12 +167,12 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Computes the inverse of each matrix, or of its adjoint."""
-    return raw.inv(matrix_transpose(input) if adjoint else input)
+    return raw.inv(_adjoint(input) if adjoint else input)
 
 
 def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Solves `matrix @ x = rhs`, or the system of the adjoint matrix."""
-    return raw.solve(matrix_transpose(matrix) if adjoint else matrix, check_matrix("solve", rhs))
+    return raw.solve(_adjoint(matrix) if adjoint else matrix, check_matrix("solve", rhs))
 
 
 def triangular_solve(

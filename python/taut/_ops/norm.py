@@ -34,11 +34,11 @@ def norm(
             refuse("norm", "ord='fro' is a matrix norm: axis must name two axes")
         if ord != "euclidean" and not (isinstance(ord, (int, float, np.number)) and ord > 0):
             refuse("norm", f"ord must be 'euclidean' or a positive number for vectors, got {ord!r}")
-        return raw.norm(x, 2.0 if ord == "euclidean" else ord, axis, keepdims)
+        return _as_input(raw.norm(x, 2.0 if ord == "euclidean" else ord, axis, keepdims), x, ord)
     if len(axis) != 2 or axis[0] == axis[1]:
         refuse("norm", f"axis must be None, one axis or two different axes, got {axis}")
     if ord in ("euclidean", "fro"):
-        return raw.norm(x, 2.0, axis, keepdims)
+        return _as_input(raw.norm(x, 2.0, axis, keepdims), x, ord)
     rows, columns = (one % x.ndim for one in axis)
     if ord in (1, np.inf):
         # The largest absolute column sum, or row sum.
@@ -51,6 +51,11 @@ def norm(
     else:
         refuse("norm", f"ord must be 'euclidean', 'fro', 1, 2 or infinity for matrices, got {ord!r}")
     return made if keepdims else raw.squeeze(made, sorted((rows, columns)))
+
+
+def _as_input(size: Tensor, x: Tensor, ord: Any) -> Tensor:
+    """The Euclidean norm of complex numbers has their type, as in TensorFlow."""
+    return raw.cast(size, x.dtype) if x.dtype.is_complex and ord in ("euclidean", "fro", 2) else size
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:

@@ -46,7 +46,7 @@ def reduce_mean(
 ) -> Tensor:
     """Computes the mean over axes, in the input's element type (integers are truncated)."""
     x = as_tensor(input_tensor)
-    if x.dtype.is_floating:
+    if x.dtype.is_floating or x.dtype.is_complex:
         return raw.mean(x, axis, keepdims)
     # Integers are summed as such: float32 would round them.
     total = raw.sum(x, axis, keepdims)

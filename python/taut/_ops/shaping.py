@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
-    """Permutes the axes of a tensor; reverses them if `perm` is not given."""
-    return raw.transpose(a, perm)
+    """Permutes the axes of a tensor; reverses them if `perm` is not given. Conjugates the elements if `conjugate` is set."""
+    turned = raw.transpose(a, perm)
+    return raw.conj(turned) if conjugate else turned
 
 
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:

@@ -29,8 +29,20 @@ def positive(x: Any, /) -> Array:
 
 
 def real(x: Any, /) -> Array:
-    """Returns the real part: the array itself, since all types are real."""
-    return +x
+    """Returns the real part of each element."""
+    return raw.real(x)
+
+
+def imag(x: Any, /) -> Array:
+    """Returns the imaginary part of each element of a complex array."""
+    if not x.dtype.is_complex:
+        refuse("imag", f"expected complex numbers, got {x.dtype.name}", TypeError)
+    return raw.imag(x)
+
+
+def conj(x: Any, /) -> Array:
+    """Returns the complex conjugate of each element."""
+    return raw.conj(x)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:

@@ -27,7 +27,12 @@ class Info:
     def default_dtypes(self, *, device: Any = None) -> dict[str, _native.DType]:
         """The default types."""
         check_device("default_dtypes", device)
-        return {"real floating": dtypes.float32, "integral": dtypes.int64, "indexing": dtypes.int64}
+        return {
+            "real floating": dtypes.float32,
+            "complex floating": dtypes.complex64,
+            "integral": dtypes.int64,
+            "indexing": dtypes.int64,
+        }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _native.DType]:
         """The standard's types that are supported: all, or those of a kind or several."""
@@ -35,8 +40,6 @@ class Info:
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
         found = {}
         for one in kinds:
-            if one == "complex floating":
-                continue
             if one not in KINDS:
                 refuse("dtypes", f"kind must be one of {', '.join(map(repr, KINDS))}, got {one!r}", ValueError)
             found.update({dtype.name: dtype for dtype in KINDS[one]})

@@ -153,12 +153,12 @@ def trace(x: TensorLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Arra
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
-    """Computes the dot product along an axis, in the promoted type."""
+    """Computes the dot product along an axis, in the promoted type; of complex vectors, with the conjugate of the first."""
     if x1.shape[axis] != x2.shape[axis]:
         refuse(
             "vecdot", f"sizes along axis {axis} must be equal, got {x1.shape[axis]} and {x2.shape[axis]}", ValueError
         )
-    product = x1 * x2
+    product = raw.conj(x1) * x2
     return _total(product, axis=axis, dtype=product.dtype)
 
 

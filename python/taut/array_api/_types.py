@@ -18,9 +18,10 @@ KINDS = {
     "signed integer": (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64),
     "unsigned integer": (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64),
     "real floating": (dtypes.float32, dtypes.float64),
+    "complex floating": (dtypes.complex64, dtypes.complex128),
 }
 KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
-KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"]
+KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
 
 # Types that the standard does not name.
 _HALF = (dtypes.float16, dtypes.bfloat16)
@@ -49,7 +50,7 @@ def result_type(*arrays_and_dtypes: Any) -> _native.DType:
     """The type to which arrays, types and Python numbers (weakly typed) promote."""
     strong, weak = [], []
     for one in arrays_and_dtypes:
-        if isinstance(one, (bool, int, float)) and not isinstance(one, np.number):
+        if isinstance(one, (bool, int, float, complex)) and not isinstance(one, np.number):
             weak.append(one)
         else:
             strong.append(dtypes.as_dtype(one.dtype if hasattr(one, "dtype") else one))
@@ -78,8 +79,6 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     dtype = dtypes.as_dtype(dtype)
     if not isinstance(kind, str):
         return dtype == dtypes.as_dtype(kind)
-    if kind == "complex floating":
-        return False
     if kind not in KINDS:
         refuse("isdtype", f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}", ValueError)
     return dtype in KINDS[kind] or (kind in ("real floating", "numeric") and dtype in _HALF)
@@ -110,8 +109,8 @@ def _type_of(given: Any) -> _native.DType:
 
 
 def finfo(type: DTypeLike, /) -> FloatInfo:
-    """Limits of a floating-point type, or of that of an array."""
-    dtype = _type_of(type)
+    """Limits of a floating-point type, or of that of an array; of a complex type, those of its parts."""
+    dtype = _type_of(type).real_dtype
     if not dtype.is_floating:
         refuse("finfo", f"expected a floating-point type, got {dtype.name}", TypeError)
     info = dtypes.info(dtype)

@@ -5,7 +5,7 @@ use crate::rewrite::scalar_bytes;
 use crate::strided_view::{StridedView, expand_axes};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use taut_core::{DType, Op, Result, Scalar, Shape, Spec, Strides, Tensor};
+use taut_core::{DType, Kernel, Op, Result, Scalar, Shape, Spec, Strides, Tensor};
 use taut_kernels::{Arg, elementwise};
 use taut_memory::{Category, Location};
 
@@ -77,7 +77,10 @@ impl Simplifier<'_> {
         for view in inputs {
             let base = self.new.tensor(view.base)?;
             bytes += base.spec().bytes();
-            tensors.push(base.with_layout(view.dtype, &view.layout).ok()?);
+            let is_broadcast = matches!(op.kernel(), Kernel::Elementwise) && view.layout.shape != spec.shape;
+            let layout =
+                if is_broadcast { view.layout.broadcast(&spec.shape).ok()? } else { view.layout.clone() };
+            tensors.push(base.with_layout(view.dtype, &layout).ok()?);
         }
         if spec.shape.checked_len()? * spec.dtype.size() > bytes.max(SMALL) || op.kernel().is_view() {
             return None;

@@ -12,8 +12,9 @@ use taut_core::{
 /// The form of a branch op that saves what the gradients of the wanted captures need.
 pub(super) fn forward_with_residuals(op: &BranchOp, wanted: Set) -> Result<BranchOp> {
     let visible = op.outputs.len();
-    let active_outputs: Vec<usize> = (0..visible).filter(|&i| op.outputs[i].dtype.is_float()).collect();
-    let is_active = |i: usize| wanted.has(BranchOp::capture_input(i)) && op.capture_spec(i).dtype.is_float();
+    let active_outputs: Vec<usize> = (0..visible).filter(|&i| op.outputs[i].dtype.is_inexact()).collect();
+    let is_active =
+        |i: usize| wanted.has(BranchOp::capture_input(i)) && op.capture_spec(i).dtype.is_inexact();
     let active: Vec<bool> = (0..op.captures()).map(is_active).collect();
     let mut forward = op.clone();
     let mut branches: Vec<BackwardBranch> = Vec::new();

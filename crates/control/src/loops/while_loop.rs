@@ -140,6 +140,6 @@ fn eagerly_tracked(op: &LoopOp, inputs: &[Tensor]) -> Set {
     if !saves_all || !record::is_recording() || is_tracing() {
         return Set::NONE;
     }
-    let is_tracked = |i: &usize| inputs[*i].dtype().is_float() && record::is_tracked(&inputs[*i]);
+    let is_tracked = |i: &usize| inputs[*i].dtype().is_inexact() && record::is_tracked(&inputs[*i]);
     (0..inputs.len()).filter(is_tracked).fold(Set::NONE, Set::with)
 }

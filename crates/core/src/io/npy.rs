@@ -174,7 +174,7 @@ impl Header {
     pub(super) fn elements(self, reader: &mut dyn Read, present: u64, at: Location) -> Result<Tensor> {
         let mut buffer = read_buffer(reader, self.spec.bytes(), present, at)?;
         if self.swapped {
-            swap_bytes(buffer.as_mut_slice(), self.spec.dtype.size());
+            swap_bytes(buffer.as_mut_slice(), self.spec.dtype.part().size());
         }
         Ok(self.into_tensor(buffer))
     }

@@ -192,7 +192,7 @@ fn read_tensors(metadata: &Metadata, reader: &mut dyn Read, at: Location) -> Res
 }
 
 fn read_tensor(info: &TensorInfo, reader: &mut dyn Read, at: Location) -> Result<Tensor> {
-    let dtype = DType::ALL.into_iter().find(|&dtype| stored(dtype) == info.dtype);
+    let dtype = DType::ALL.into_iter().find(|&dtype| stored(dtype) == Some(info.dtype));
     let dtype = dtype.ok_or_else(|| Error::dtype(format!("type {} is not supported", info.dtype)))?;
     let spec = Spec::new(dtype, claimed_shape(&info.shape)?);
     let mut buffer = read_buffer(reader, spec.bytes(), u64::MAX, at)?;
@@ -272,7 +272,7 @@ fn write_tensor(tensor: &Tensor, at: Location, put: impl FnOnce(&[u8]) -> Result
 /// From this machine's byte order to the format's, or back.
 fn to_little_endian(bytes: &mut [u8], dtype: DType) {
     if cfg!(target_endian = "big") {
-        swap_bytes(bytes, dtype.size());
+        swap_bytes(bytes, dtype.part().size());
     }
 }
 
@@ -294,12 +294,19 @@ fn header<N: AsRef<str>>(
         if !names.insert(name) {
             return Err(Error::value(format!("tensor names must be distinct, got '{name}' twice")));
         }
+        let Some(dtype) = stored(spec.dtype) else {
+            let message =
+                format!("the safetensors format has no type {}, which tensor '{name}' has", spec.dtype);
+            return Err(
+                Error::dtype(message).help("cast it to complex64, or save its real and imaginary parts")
+            );
+        };
         let end = offset + spec.bytes();
         let shape = spec.shape.to_string().replace(' ', "");
         entries.push(format!(
             r#"{}:{{"dtype":"{}","shape":{shape},"data_offsets":[{offset},{end}]}}"#,
             quoted(name),
-            stored(spec.dtype)
+            dtype
         ));
         offset = end;
     }
@@ -324,9 +331,9 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The format's name for a type.
-fn stored(dtype: DType) -> Dtype {
-    match dtype {
+/// The format's name for a type; it has none for `complex128`.
+fn stored(dtype: DType) -> Option<Dtype> {
+    Some(match dtype {
         DType::Bool => Dtype::BOOL,
         DType::U8 => Dtype::U8,
         DType::U16 => Dtype::U16,
@@ -340,5 +347,7 @@ fn stored(dtype: DType) -> Dtype {
         DType::BF16 => Dtype::BF16,
         DType::F32 => Dtype::F32,
         DType::F64 => Dtype::F64,
-    }
+        DType::C64 => Dtype::C64,
+        DType::C128 => return None,
+    })
 }

@@ -24,6 +24,10 @@ impl Op for AddAlongAxis {
         if self.subtract { "subtract_along_axis" } else { "add_along_axis" }
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (tensor, indices, updates) = (inputs[0], inputs[1], inputs[2]);
         check_integers("indices", indices)?;

@@ -6,7 +6,7 @@ use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::reduce::sum;
 use crate::ops::shape::reshape_to;
-use crate::ops::unary::cast;
+use crate::ops::unary::{cast, conj};
 use crate::promote::{common_dtype, float_of, promote, promote_scalar};
 use crate::scalar::{Operand, Scalar};
 use crate::shape::Shape;
@@ -120,10 +120,12 @@ impl Elementwise {
         gradient: Tensor,
         i: usize,
     ) -> Result<Tensor> {
-        let partial = match rule.partial {
+        let partial = |gradient| match rule.partial {
             ElementwiseVjp::PerInput(partial) => partial(call, gradient, i),
             ElementwiseVjp::WithAlpha(partial) => partial(call, gradient, self.alpha().unwrap_or_default()),
         };
+        let is_join = matches!(self.code, Code::Binary(Binary::Complex));
+        let partial = if is_join { partial(gradient) } else { holomorphic(gradient, partial) };
         sum_to(partial?, call.input_shape(i))
     }
 
@@ -180,7 +182,8 @@ impl Op for Elementwise {
             }
             Code::Clip => {
                 let dtype = shared_dtype(inputs)?;
-                (Some(dtype).filter(|&dtype| dtype != DType::Bool), broadcast_all(inputs)?)
+                let ordered = dtype != DType::Bool && !dtype.is_complex();
+                (ordered.then_some(dtype), broadcast_all(inputs)?)
             }
             Code::Cast(to) => (Some(to), first.shape.clone()),
             Code::Copy => (Some(first.dtype), first.shape.clone()),
@@ -221,7 +224,16 @@ impl Op for Elementwise {
         Cost { flops: elements.saturating_mul(self.code.flops()), bytes: Cost::traffic(inputs, outputs) }
     }
 
-    fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
+    fn form(&self, inputs: &[&Spec]) -> Form<'_> {
+        // Fused kernels have no complex numbers.
+        let makes_complex = match self.code {
+            Code::Binary(Binary::Complex) => true,
+            Code::Cast(to) => to.is_complex(),
+            _ => false,
+        };
+        if makes_complex || inputs.iter().any(|input| input.dtype.is_complex()) {
+            return Form::Opaque;
+        }
         Form::Elementwise(self.code)
     }
 
@@ -264,6 +276,13 @@ impl Differentiable for Elementwise {
         }
         Ok(gradients)
     }
+}
+
+/// Applies a gradient rule to the gradient of an output. A rule multiplies it by the derivative, which is right for real numbers. The
+/// gradient with respect to a complex number is `dL/dx + i dL/dy`, as in TensorFlow: the product with the conjugate of the derivative.
+#[track_caller]
+pub(super) fn holomorphic(gradient: Tensor, rule: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    if gradient.dtype().is_complex() { conj(rule(conj(gradient)?)?) } else { rule(gradient) }
 }
 
 /// Sums the gradient of a broadcast result over the broadcast axes, to the operand's shape.

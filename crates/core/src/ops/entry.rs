@@ -7,6 +7,7 @@ use crate::tensor::Tensor;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use taut_kernels::DType;
+use taut_kernels::dtype::Complex;
 use taut_memory::Location;
 
 /// An entry of the op table.
@@ -144,7 +145,7 @@ pub enum ParamKind {
     Pairs,
     /// A floating-point number.
     Float,
-    /// A scalar of any kind (bool, integer, float), not converted.
+    /// A scalar of any kind (bool, integer, float, complex), not converted.
     Scalar,
     /// A boolean.
     Bool,
@@ -197,6 +198,8 @@ pub enum ArgValue {
     Ints(Vec<i64>),
     /// A floating-point number.
     Float(f64),
+    /// A complex number.
+    Complex(Complex<f64>),
     /// A boolean.
     Bool(bool),
     /// An element type.
@@ -293,6 +296,7 @@ impl Args<'_> {
             Some(ArgValue::Tensor(_) | ArgValue::Donated(_)) => Ok(self.tensor(position)?.into()),
             Some(ArgValue::Int(v)) => Ok((*v).into()),
             Some(ArgValue::Float(v)) => Ok((*v).into()),
+            Some(ArgValue::Complex(v)) => Ok((*v).into()),
             Some(ArgValue::Bool(v)) => Ok((*v).into()),
             _ => Err(wrong_kind(position, "a tensor or a number")),
         }
@@ -309,6 +313,7 @@ impl Args<'_> {
             None | Some(ArgValue::None) => Ok(None),
             Some(ArgValue::Int(v)) => Ok(Some((*v).into())),
             Some(ArgValue::Float(v)) => Ok(Some((*v).into())),
+            Some(ArgValue::Complex(v)) => Ok(Some((*v).into())),
             Some(ArgValue::Bool(v)) => Ok(Some((*v).into())),
             Some(_) => Err(wrong_kind(position, "a number")),
         }

@@ -4,17 +4,18 @@ use crate::Outputs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
-use crate::ops::binary::{add, mul};
+use crate::ops::binary::{add, complex, mul};
 use crate::ops::creation::tril;
 use crate::ops::sample::{filled, ramp};
-use crate::ops::shape::{expand_dims, swapaxes};
-use crate::ops::unary::cast;
+use crate::ops::shape::{concat, expand_dims, split as split_axis, swapaxes};
+use crate::ops::unary::{cast, imag, neg, real};
 use crate::ops::{ArgValue, InvalidArgs};
 use crate::promote::float_of;
 use crate::shape::{Shape, Strides};
 use crate::tensor::Tensor;
 use taut_kernels::linalg::{self as kernels, LinalgError, SvdVectors};
 use taut_kernels::{Arg, DType, View, ViewMut};
+use taut_memory::Location;
 
 /// An op on each matrix of a batch.
 #[derive(Clone, Debug)]
@@ -202,6 +203,30 @@ pub(super) fn numeric(error: LinalgError) -> Error {
 pub(super) fn wide(a: Tensor) -> Result<Tensor> {
     let dtype = float_of(a.dtype());
     cast(a, dtype)
+}
+
+/// Rejects what is not a batch of square matrices.
+#[track_caller]
+pub(super) fn check_squares(op: &'static str, a: &Tensor) -> Result<()> {
+    let at = Location::caller();
+    let outcome = split(a.shape()).and_then(|(_, m, n)| check_square(m, n));
+    outcome.map_err(|error| error.in_op(op, [a.spec()]).at(at))
+}
+
+/// The real matrices `[[re, -im], [im, re]]`, which multiply stacked real and imaginary parts as the complex matrices multiply numbers.
+#[track_caller]
+pub(super) fn on_parts(a: &Tensor, dtype: DType) -> Result<Tensor> {
+    let (re, im) = (cast(real(a)?, dtype)?, cast(imag(a)?, dtype)?);
+    let top = concat(&[re.clone(), neg(&im)?], -1)?;
+    concat(&[top, concat(&[im, re], -1)?], -2)
+}
+
+/// The complex numbers whose real parts are the first half of an axis, and whose imaginary parts are the second.
+#[track_caller]
+pub(super) fn joined(parts: Tensor, axis: isize) -> Result<Tensor> {
+    let mut halves = split_axis(parts, 2, axis)?;
+    let im = halves.swap_remove(1);
+    complex(halves.swap_remove(0), im)
 }
 
 /// Transposes the last two axes.

@@ -121,6 +121,10 @@ impl Op for PassThrough {
         }
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         if let PassMode::Check { check, .. } = &self.mode {
             (check.accepts)(inputs[0].dtype)?;

@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{equal, maximum, where_};
+use crate::ops::elementwise::holomorphic;
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::{cast, sqrt};
 use crate::promote::float_of;
@@ -137,6 +138,10 @@ impl Op for Reduction {
         Ok(Spec { dtype: result, shape: kept }.into())
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn kernel(&self) -> Kernel<'_> {
         Kernel::Reduce
     }
@@ -157,7 +162,10 @@ impl Op for Reduction {
 
     fn form(&self, inputs: &[&Spec]) -> Form<'_> {
         match (self.code, self.over.marks(&inputs[0].shape)) {
-            (ReductionCode::Reduce(code), Ok(axes)) => Form::Reduce { code, axes },
+            // Fused kernels have no complex numbers.
+            (ReductionCode::Reduce(code), Ok(axes)) if !inputs[0].dtype.is_complex() => {
+                Form::Reduce { code, axes }
+            }
             _ => Form::Opaque,
         }
     }
@@ -222,7 +230,10 @@ impl Differentiable for Reduction {
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let Some(gradient) = self.gradient else { return Ok(Gradients::new()) };
-        call.first(|call, g| (gradient.partial)(self, call, self.keep_dims(g, call.input_shape(0))?))
+        call.first(|call, g| {
+            let g = self.keep_dims(g, call.input_shape(0))?;
+            holomorphic(g, |g| (gradient.partial)(self, call, g))
+        })
     }
 }
 

@@ -12,9 +12,9 @@ use taut_memory::{Category, Location};
 pub mod dtypes {
     use taut_kernels::DType::{self, *};
 
-    /// Every dtype.
+    /// Every dtype that is not complex.
     pub const ALL: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64];
-    /// Every dtype but `bool`.
+    /// Every number that is not complex.
     pub const NUMBERS: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64];
     /// Integer dtypes.
     pub const INTEGERS: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64];
@@ -22,12 +22,22 @@ pub mod dtypes {
     pub const BITS: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64];
     /// Floating-point dtypes.
     pub const FLOATS: &[DType] = &[F16, BF16, F32, F64];
+    /// Complex dtypes.
+    pub const COMPLEX: &[DType] = &[C64, C128];
+    /// Floating-point and complex dtypes.
+    pub const INEXACT: &[DType] = &[F16, BF16, F32, F64, C64, C128];
+    /// Every number, complex ones included.
+    pub const ARITHMETIC: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
+    /// Every dtype, complex ones included.
+    pub const EVERY: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
+    /// `float32`, `float64` and the complex dtypes.
+    pub const WIDE_COMPLEX: &[DType] = &[F32, F64, C64, C128];
     /// `float32` and `float64`.
     pub const WIDE: &[DType] = &[F32, F64];
 }
 
 /// A tensor of irregular values in `[low, high)`, converted to `dtype`: unsigned types take the magnitudes, `bool`
-/// alternates between true and false.
+/// alternates between true and false, and the parts of complex numbers are such values.
 ///
 /// # Panics
 /// If the allocation fails.
@@ -60,6 +70,19 @@ pub fn of(dtype: DType, shape: &[usize], values: &[f64]) -> ArgValue {
 pub(super) fn filled(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Tensor {
     let spec = crate::Spec::new(dtype, shape);
     Tensor::build(spec, Category::Tensor, Location::caller(), |out| {
+        if dtype.is_complex() {
+            // Real and imaginary parts are elements of the sequence, far from each other.
+            let (parts, count) = (2 * out.len(), out.len());
+            let at = |i: usize| value(if i.is_multiple_of(2) { i / 2 } else { count - 1 - i / 2 });
+            return match dtype {
+                DType::C64 => (0..parts).zip(out.bytes().chunks_exact_mut(4)).for_each(|(i, part)| {
+                    part.copy_from_slice(&(at(i) as f32).to_ne_bytes());
+                }),
+                _ => (0..parts).zip(out.bytes().chunks_exact_mut(8)).for_each(|(i, part)| {
+                    part.copy_from_slice(&at(i).to_ne_bytes());
+                }),
+            };
+        }
         dispatch!(dtype, T in all => {
             for (i, element) in out.slice::<T>().iter_mut().enumerate() {
                 let value = value(i);

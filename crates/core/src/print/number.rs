@@ -121,6 +121,36 @@ impl Numbers {
     }
 }
 
+/// Complex numbers as words of one width, from their real and imaginary parts: `1.+2.j` as in NumPy, and `(1+2j)` of a scalar.
+pub(super) fn complex(
+    part: DType,
+    values: &[(f64, f64)],
+    precision: Option<usize>,
+    is_scalar: bool,
+) -> Vec<String> {
+    let re = Numbers::new(part, values.iter().map(|value| value.0).collect());
+    let im = Numbers::new(part, values.iter().map(|value| value.1.abs()).collect());
+    let sign = |value: f64| if value.is_sign_negative() && !value.is_nan() { '-' } else { '+' };
+    if let (true, None, &[(real, imaginary)]) = (is_scalar, precision, values) {
+        let whole = |text: String| text.strip_suffix(".0").map_or(text.clone(), str::to_owned);
+        let (re, im) = (whole(re.single()), whole(im.single()));
+        return vec![match sign(imaginary) {
+            '+' if real == 0.0 && !real.is_sign_negative() => format!("{im}j"),
+            sign => format!("({re}{sign}{im}j)"),
+        }];
+    }
+    let precision = precision.unwrap_or(super::PRECISION);
+    let signed = |(word, value): (String, &(f64, f64))| format!("{}{}", sign(value.1), word.trim_start());
+    let imaginary: Vec<String> = im.aligned(precision).into_iter().zip(values).map(signed).collect();
+    let width = imaginary.iter().map(String::len).max().unwrap_or(0);
+    let join = |(re, im): (String, String)| {
+        let (digits, padded) = (im.trim_end(), format!("{im:>width$}"));
+        let spaces = im.len() - digits.len();
+        format!("{re}{}j{:spaces$}", padded.trim_end(), "")
+    };
+    re.aligned(precision).into_iter().zip(imaginary).map(join).collect()
+}
+
 enum Notation {
     Positional { precision: usize },
     Scientific { fraction: usize, width: usize },

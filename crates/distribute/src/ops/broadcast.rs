@@ -36,6 +36,10 @@ impl Op for Broadcast {
         format!("root={}, {}", self.root, attributes(&self.group))
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (root, ranks) = (self.root, self.group.size());
         if root >= ranks {

@@ -33,6 +33,10 @@ impl Op for AllGather {
         attributes(&self.group)
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let mut shape = inputs[0].shape.to_vec();
         let Some(rows) = shape.first_mut() else {

@@ -1,5 +1,6 @@
 //! Operations of two operands.
 
+use super::complex;
 use super::half::{Half, STEP};
 use super::scalar::Int;
 use super::unary::LaneValue;
@@ -23,6 +24,8 @@ enum Class {
     Integers,
     /// Every type to bool.
     Test,
+    /// The parts of complex numbers to complex numbers.
+    Parts,
 }
 
 /// Makes the enum [`Binary`], its list, its classes and its functions of floats from one table. A row is
@@ -148,6 +151,8 @@ operations! {
     ShiftLeft: Integers, integers();
     /// `a` shifted right by `b` bits; from the width on zero, or -1 of a negative `a`.
     ShiftRight: Integers, integers();
+    /// The complex number with the real part `a` and the imaginary part `b`.
+    Complex: Parts, integers();
 }
 
 impl Binary {
@@ -164,7 +169,11 @@ impl Binary {
     /// The type of the result for operands of type `dtype`, or `None` if there is no such operation.
     #[inline]
     pub fn result(self, dtype: DType) -> Option<DType> {
+        if dtype.is_complex() {
+            return complex::binary_result(self, dtype);
+        }
         let defined = match self.class() {
+            Class::Parts => return matches!(dtype, DType::F32 | DType::F64).then(|| dtype.complex()),
             Class::Test => return Some(DType::Bool),
             Class::Any => true,
             Class::Numbers => dtype != DType::Bool,
@@ -184,6 +193,8 @@ pub struct BinaryTile {
     function: Function,
     half: Option<Half>,
     to_bool: bool,
+    /// Instead of the function, if the elements are complex and their parts are not treated alike.
+    complex: Option<(Binary, DType)>,
 }
 
 impl BinaryTile {
@@ -193,9 +204,11 @@ impl BinaryTile {
     /// If `a` or `b` has another number of elements.
     #[inline]
     pub fn call(&self, a: &[u8], b: &[u8], out: &mut [u8]) {
-        match self.half {
-            None => (self.function)(a, b, out),
-            Some(half) => self.call_half(half, a, b, out),
+        match (self.half, self.complex) {
+            (None, None) => (self.function)(a, b, out),
+            (Some(half), _) => self.call_half(half, a, b, out),
+            (None, Some((code, DType::C64))) => complex::binary::<f32>(code, a, b, out),
+            (None, Some((code, _))) => complex::binary::<f64>(code, a, b, out),
         }
     }
 
@@ -224,13 +237,20 @@ impl BinaryTile {
 /// If [`Binary::result`] is `None`.
 // Not inline: every crate that inlines it would compile all the loops again.
 pub fn binary_tile(code: Binary, dtype: DType) -> BinaryTile {
+    // Sums and differences treat both parts of a complex number alike; the function of other codes is not called.
+    let complex = (dtype.is_complex() && !matches!(code, Binary::Add | Binary::Sub)).then_some((code, dtype));
+    let on_parts = if complex.is_some() { Binary::Add } else { code };
     let function = match dtype {
+        DType::F32 if code == Binary::Complex => complex::join::<f32>,
+        DType::F64 if code == Binary::Complex => complex::join::<f64>,
         DType::F32 | DType::F16 | DType::BF16 => float::<f32>(code),
         DType::F64 => float::<f64>(code),
+        DType::C64 => float::<f32>(on_parts),
+        DType::C128 => float::<f64>(on_parts),
         DType::Bool => boolean(code),
         _ => crate::dispatch!(dtype, T in integers => integer::<T>(code)),
     };
-    BinaryTile { function, half: Half::of(dtype), to_bool: matches!(code.class(), Class::Test) }
+    BinaryTile { function, half: Half::of(dtype), to_bool: matches!(code.class(), Class::Test), complex }
 }
 
 /// An operation on one element of each operand.
@@ -313,7 +333,11 @@ macro_rules! maps {
     )*};
 }
 
-maps! { Element, Bool, |a, b|
+/// Elements with an order.
+trait Ordered: Element + PartialOrd {}
+impl<T: Element + PartialOrd> Ordered for T {}
+
+maps! { Ordered, Bool, |a, b|
     EqInt: Bool::from(a == b);
     NeInt: Bool::from(a != b);
     LtInt: Bool::from(a < b);

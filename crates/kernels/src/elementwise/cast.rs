@@ -1,5 +1,6 @@
 //! Conversions between any two element types.
 
+use super::complex;
 use super::half::{Half, STEP};
 use crate::dtype::{Bool, DType, Element};
 use crate::multiversion;
@@ -21,6 +22,9 @@ impl CastTile {
     /// # Panics
     /// If `x` has another number of elements.
     pub fn call(&self, x: &[u8], out: &mut [u8]) {
+        if self.from.is_complex() || self.to.is_complex() {
+            return complex::cast(self.from, self.to, x, out);
+        }
         let (from, to) = (Half::of(self.from), Half::of(self.to));
         if from.is_none() && to.is_none() {
             return (self.function)(x, out);
@@ -59,6 +63,10 @@ fn through_double(from: DType) -> bool {
 
 /// The tile loop that converts `from` to `to`.
 pub fn cast_tile(from: DType, to: DType) -> CastTile {
+    if from.is_complex() || to.is_complex() {
+        // The conversion between the parts; `CastTile::call` does not use it.
+        return CastTile { from, to, function: function(DType::F64, DType::F64) };
+    }
     let source = if Half::of(from).is_some() { DType::F32 } else { from };
     let target = match Half::of(to) {
         Some(_) if through_double(from) => DType::F64,
@@ -74,11 +82,11 @@ fn function(from: DType, to: DType) -> fn(&[u8], &mut [u8]) {
         (_, DType::Bool) => match from {
             DType::F32 => erased::<f32, Bool>,
             DType::F64 => erased::<f64, Bool>,
-            _ => crate::dispatch!(from, T in sizes => erased::<T, Bool>),
+            _ => crate::dispatch!(from, T in words => erased::<T, Bool>),
         },
         (DType::Bool, DType::F32) => erased::<Bool, f32>,
         (DType::Bool, DType::F64) => erased::<Bool, f64>,
-        (DType::Bool, _) => crate::dispatch!(to, T in sizes => erased::<Bool, T>),
+        (DType::Bool, _) => crate::dispatch!(to, T in words => erased::<Bool, T>),
         (DType::F32, DType::F32) => erased::<f32, f32>,
         (DType::F32, DType::F64) => erased::<f32, f64>,
         (DType::F64, DType::F32) => erased::<f64, f32>,
@@ -89,9 +97,9 @@ fn function(from: DType, to: DType) -> fn(&[u8], &mut [u8]) {
         (_, DType::F64) => crate::dispatch!(from, T in integers => erased::<T, f64>),
         // Whether an integer is extended by its sign depends on its own type alone; cutting it off does not.
         _ if to.size() <= from.size() => {
-            crate::dispatch!(from, T in sizes => crate::dispatch!(to, U in sizes => erased::<T, U>))
+            crate::dispatch!(from, T in words => crate::dispatch!(to, U in words => erased::<T, U>))
         }
-        _ => crate::dispatch!(from, T in integers => crate::dispatch!(to, U in sizes => erased::<T, U>)),
+        _ => crate::dispatch!(from, T in integers => crate::dispatch!(to, U in words => erased::<T, U>)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Operations of one operand.
 
+use super::complex;
 use super::half::{Half, STEP};
 use super::scalar::Int;
 use crate::dtype::{Bool, DType, Element};
@@ -19,6 +20,8 @@ enum Class {
     Test,
     /// Integers and bool to the same type.
     Bits,
+    /// Complex numbers only.
+    Complex,
 }
 
 /// The result of an operation on a [`Lane`].
@@ -213,6 +216,14 @@ operations! {
     LogicalNot: Test, mask(math::is_zero);
     /// All bits flipped; the logical not of a bool.
     BitwiseNot: Bits, integers();
+    /// The real part.
+    Real: Complex, integers();
+    /// The imaginary part.
+    Imag: Complex, integers();
+    /// The complex conjugate.
+    Conj: Complex, integers();
+    /// The angle in the complex plane.
+    Angle: Complex, integers();
 }
 
 impl Unary {
@@ -229,11 +240,15 @@ impl Unary {
     /// The type of the result for operands of type `dtype`, or `None` if there is no such operation.
     #[inline]
     pub fn result(self, dtype: DType) -> Option<DType> {
+        if dtype.is_complex() {
+            return complex::unary_result(self, dtype);
+        }
         match self.class() {
             Class::Math => dtype.is_float().then_some(dtype),
             Class::Arithmetic => (dtype != DType::Bool).then_some(dtype),
             Class::Test => Some(DType::Bool),
             Class::Bits => (!dtype.is_float()).then_some(dtype),
+            Class::Complex => None,
         }
     }
 }
@@ -247,6 +262,8 @@ pub struct UnaryTile {
     parameter: f64,
     half: Option<Half>,
     to_bool: bool,
+    /// Instead of the function, if the elements are complex and their parts are not treated alike.
+    complex: Option<(Unary, DType)>,
 }
 
 impl UnaryTile {
@@ -256,9 +273,11 @@ impl UnaryTile {
     /// If `x` has another number of elements.
     #[inline]
     pub fn call(&self, x: &[u8], out: &mut [u8]) {
-        match self.half {
-            None => (self.function)(x, out, self.parameter),
-            Some(half) => self.call_half(half, x, out),
+        match (self.half, self.complex) {
+            (None, None) => (self.function)(x, out, self.parameter),
+            (Some(half), _) => self.call_half(half, x, out),
+            (None, Some((code, DType::C64))) => complex::unary::<f32>(code, x, out),
+            (None, Some((code, _))) => complex::unary::<f64>(code, x, out),
         }
     }
 
@@ -285,14 +304,19 @@ impl UnaryTile {
 /// If [`Unary::result`] is `None`.
 // Not inline: every crate that inlines it would compile all the loops again.
 pub fn unary_tile(code: Unary, dtype: DType) -> UnaryTile {
+    // Negation treats both parts of a complex number alike; the function of other codes is not called.
+    let complex = (dtype.is_complex() && code != Unary::Neg).then_some((code, dtype));
+    let on_parts = if complex.is_some() { Unary::Neg } else { code };
     let function = match dtype {
         DType::F32 | DType::F16 | DType::BF16 => float::<f32>(code),
         DType::F64 => float::<f64>(code),
+        DType::C64 => float::<f32>(on_parts),
+        DType::C128 => float::<f64>(on_parts),
         DType::Bool => boolean(code),
         _ => crate::dispatch!(dtype, T in integers => integer::<T>(code)),
     };
     let to_bool = matches!(code.class(), Class::Test);
-    UnaryTile { function, parameter: code.parameter(), half: Half::of(dtype), to_bool }
+    UnaryTile { function, parameter: code.parameter(), half: Half::of(dtype), to_bool, complex }
 }
 
 /// An operation on one element; `p` is its parameter.

@@ -4,6 +4,7 @@ use super::gather::{read_flat, row_chunk};
 use super::runs::Runs;
 use super::{CHUNK, Indices, TILE};
 use crate::{DType, Element, View, ViewMut, dispatch, pool};
+use bytemuck::Zeroable;
 
 /// Writes `on` where the coordinate along `axis` equals the index at the other coordinates, `off` elsewhere (both
 /// as the bytes of an element). An index outside the axis gives a line of `off` only, as TensorFlow does; nothing
@@ -53,7 +54,7 @@ pub fn triangle(x: View<'_>, k: isize, upper: bool, mut out: ViewMut<'_>) {
                 let edge = ((row % rows) as isize).saturating_add(k).saturating_add(isize::from(!upper));
                 let edge = edge.clamp(0, columns as isize) as usize;
                 let (keep, zero) = if upper { (edge..columns, 0..edge) } else { (0..edge, edge..columns) };
-                out[zero].fill(0);
+                out[zero].fill(T::zeroed());
                 read_flat(data, &runs, row * columns + keep.start, &mut out[keep]);
             }
         });
@@ -76,7 +77,7 @@ pub fn eye(k: isize, mut out: ViewMut<'_>) {
     if count == 0 {
         return;
     }
-    dispatch!(out.dtype(), T in all => {
+    dispatch!(out.dtype(), T in every => {
         for matrix in out.slice::<T>().chunks_exact_mut(rows * columns) {
             (0..count).for_each(|i| matrix[on_diagonal(i, k, columns)] = T::from_f64(1.0));
         }

@@ -160,7 +160,7 @@ pub fn take_rows(x: View<'_>, ids: View<'_>, mut out: ViewMut<'_>) {
                 ids.read(start / row + t * TILE, tile);
                 for (out, &id) in out.chunks_exact_mut(row).zip(&*tile) {
                     if id as u64 >= rows as u64 {
-                        out.fill(0);
+                        out.fill(bytemuck::Zeroable::zeroed());
                     } else {
                         tail.read(data, base + id as isize * stride, 0, out);
                     }

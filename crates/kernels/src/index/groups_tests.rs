@@ -50,7 +50,7 @@ fn ids_out_of_range_are_rejected_with_value_and_position() {
 #[test]
 fn sums_follow_the_definition_for_all_types_and_layouts() {
     for ids in lists() {
-        for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+        for dtype in DType::REAL.into_iter().filter(|&dtype| dtype != DType::Bool) {
             for (layout, tail) in LAYOUTS.into_iter().zip([&[3][..], &[], &[2, 2], &[100]]) {
                 let row: usize = tail.iter().product();
                 let shape: Vec<usize> = [ids.len()].iter().chain(tail).copied().collect();
@@ -84,7 +84,7 @@ fn sums_follow_the_definition_for_all_types_and_layouts() {
 #[test]
 fn take_rows_and_put_rows_touch_only_the_named_rows() {
     let ids = [3.0, -1.0, 0.0, 5.0, 3.0];
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         for layout in LAYOUTS {
             let one = |x: f64| if dtype == DType::Bool { f64::from(x != 0.0) } else { x };
             let values: Vec<f64> = (0..10).map(|i| one(f64::from(i % 3))).collect();

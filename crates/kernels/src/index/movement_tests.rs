@@ -13,7 +13,7 @@ fn rounded(dtype: DType, values: Vec<f64>) -> Vec<f64> {
 #[test]
 fn concat_along_every_axis() {
     let lens = [2, 0, 3, 1];
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         for axis in 0..3 {
             for layout in LAYOUTS {
                 let mut total = [2, 3, 4];
@@ -117,7 +117,7 @@ fn pad_in_all_modes() {
 
 #[test]
 fn pad_every_type_and_odd_shapes() {
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         let x = Array::new(dtype, &[2], &[1.0, 1.0]);
         let mut out = Array::new(dtype, &[4], &[1.0; 4]);
         pad(x.view(), &[1], Pad::Constant(&vec![0; dtype.size()]), out.out());
@@ -213,7 +213,7 @@ fn repeat_crosses_chunks() {
 fn triangles_keep_one_side() {
     let shape = [2, 3, 4];
     let values = counting(24);
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         let values = rounded(dtype, values.clone());
         for layout in LAYOUTS {
             let x = Array::laid_out(layout, dtype, &shape, &values);
@@ -238,7 +238,7 @@ fn triangles_keep_one_side() {
 
 #[test]
 fn eye_and_diagonal() {
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         for k in [-5isize, -1, 0, 2, 5] {
             let shape = [2, 3, 4];
             let mut out = Array::new(dtype, &shape, &[1.0; 24]);

@@ -1,58 +1,8 @@
 //! Walking the elements of a strided view in row-major order, in runs of constant stride.
 
+pub(crate) use crate::view::Small;
+
 use crate::View;
-use std::ops::{Deref, DerefMut};
-
-/// A short list that stays on the stack up to six entries: one per dimension is all it ever holds.
-#[derive(Clone)]
-pub(crate) struct Small<T> {
-    inline: [T; 6],
-    len: usize,
-    spill: Vec<T>,
-}
-
-impl<T: Copy + Default> Small<T> {
-    #[inline]
-    pub(crate) fn new() -> Small<T> {
-        Small { inline: [T::default(); 6], len: 0, spill: Vec::new() }
-    }
-
-    /// `len` default entries.
-    #[inline]
-    pub(crate) fn zeros(len: usize) -> Small<T> {
-        let mut list = Small::new();
-        (0..len).for_each(|_| list.push(T::default()));
-        list
-    }
-
-    #[inline]
-    pub(crate) fn push(&mut self, value: T) {
-        if self.spill.is_empty() && self.len < self.inline.len() {
-            self.inline[self.len] = value;
-        } else {
-            if self.spill.is_empty() {
-                self.spill.extend_from_slice(&self.inline);
-            }
-            self.spill.push(value);
-        }
-        self.len += 1;
-    }
-}
-
-impl<T> Deref for Small<T> {
-    type Target = [T];
-    #[inline]
-    fn deref(&self) -> &[T] {
-        if self.spill.is_empty() { &self.inline[..self.len] } else { &self.spill }
-    }
-}
-
-impl<T> DerefMut for Small<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [T] {
-        if self.spill.is_empty() { &mut self.inline[..self.len] } else { &mut self.spill }
-    }
-}
 
 /// The dimensions of a strided view with neighbours merged where one stride serves both.
 #[derive(Clone)]

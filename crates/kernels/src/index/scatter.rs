@@ -123,7 +123,8 @@ pub(super) fn scatter_rows<A: Send + Copy, T: Element>(
 }
 
 /// Combines `updates` into the slices of `out` that the `k` coordinates in `indices[.., k]` name. `updates` has the
-/// shape `indices[..-1] + out[k..]`. Types without arithmetic (`bool`) can only be updated.
+/// shape `indices[..-1] + out[k..]`. Types without arithmetic (`bool`) can only be updated; complex
+/// numbers only updated, added and subtracted.
 pub fn scatter_nd(
     code: Scatter,
     mut out: ViewMut<'_>,
@@ -145,6 +146,10 @@ pub fn scatter_nd(
     for (slot, &len) in strides.iter_mut().zip(&shape[..k]).rev() {
         *slot = stride;
         stride *= len as isize;
+    }
+    if code != Scatter::Update && out.dtype().is_complex() {
+        let ((rows, strides), all) = (updates.part_layout(), out.part_shape());
+        return scatter_nd(code, out.parts(&all), indices, updates.parts(&rows, &strides));
     }
     if code == Scatter::Update {
         dispatch!(out.dtype(), T in sizes => {
@@ -177,6 +182,7 @@ pub fn put_along_axis(
             && shape.len() == indices.shape().len(),
         "shapes differ beyond the axis"
     );
+    let (whole, axes) = (indices, shape.len());
     let inner: usize = shape[axis + 1..].iter().product();
     let lines = indices.shape()[axis];
     let indices = Indices::new(indices);
@@ -185,6 +191,13 @@ pub fn put_along_axis(
         return Ok(());
     }
     let block = shape[axis] * inner;
+    if code != Scatter::Update && out.dtype().is_complex() {
+        let ((shape, strides), all) = (updates.part_layout(), out.part_shape());
+        let mut repeated = Small::zeros(shape.len());
+        repeated[..axes].copy_from_slice(whole.strides());
+        let indices = whole.with_layout(&shape, &repeated);
+        return put_along_axis(code, out.parts(&all), indices, updates.parts(&shape, &strides), axis);
+    }
     if code == Scatter::Update {
         dispatch!(out.dtype(), T in sizes => {
             put::<T>(out.slice(), &indices, &updates, block, lines, inner, |_, new| new);

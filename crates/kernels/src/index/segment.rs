@@ -94,6 +94,10 @@ pub fn segment(
         return Ok(());
     }
     assert_eq!(x.len(), ids.len() * row, "rows of another length");
+    if x.dtype().is_complex() {
+        let ((shape, strides), all) = (x.part_layout(), out.part_shape());
+        return segment(code, x.parts(&shape, &strides), ids, sorted, empty, out.parts(&all), scratch);
+    }
     let (counts, wide) = scratch.split_at_mut(8 * segments);
     let counts: &mut [u64] = bytemuck::cast_slice_mut(counts);
     counts.fill(0);

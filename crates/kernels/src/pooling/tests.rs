@@ -139,7 +139,7 @@ fn max_matches_enumeration() {
 fn max_of_integers() {
     let p = params(Layout::ChannelsLast, &[2, 3], &[1, 2], &[1, 1], &[(0, 2), (1, 1)]);
     let out = shape(&p, 1, &out_spatial(&p, &[4, 5]), 3);
-    for dtype in DType::ALL.into_iter().filter(|d| d.is_integer()) {
+    for dtype in DType::REAL.into_iter().filter(|d| d.is_integer()) {
         let mut x = Array::random(&[1, 4, 5, 3], 2);
         for v in &mut x.values {
             *v = if dtype.is_signed_integer() { (*v * 8.0).round() } else { (*v * 8.0).round().abs() };

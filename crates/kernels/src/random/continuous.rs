@@ -11,7 +11,7 @@ const TWO_POW_24: f32 = 16777216.0;
 const TWO_POW_53: f64 = 9007199254740992.0;
 
 /// A half-precision type: drawn in single precision, rounded, and kept within its bounds.
-trait Half: Element {
+trait Half: Element + PartialOrd {
     fn round(values: &[f32; 32], out: &mut [Self; 32]);
 }
 
@@ -267,7 +267,7 @@ struct Truncated<T> {
     most: T,
 }
 
-impl<T: Element> Truncated<T> {
+impl<T: Element + PartialOrd> Truncated<T> {
     fn new(mean: f64, deviation: f64) -> Truncated<T> {
         let edge = 2.0 * deviation.abs();
         // Rounding to the type must not reach the cut.

@@ -60,7 +60,7 @@ fn run_argsort(x: &Array, axis: usize, descending: bool, index: DType) -> Array 
 #[test]
 fn sort_and_argsort_follow_a_stable_reference() {
     let shape = [3, 19, 4];
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         let values = samples(dtype, 3 * 19 * 4);
         for layout in LAYOUTS {
             let x = Array::laid_out(layout, dtype, &shape, &values);
@@ -135,7 +135,7 @@ fn sort_of_long_and_of_small_things() {
 #[test]
 fn top_k_is_the_head_of_a_descending_sort() {
     let shape = [11, 70];
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         let values = samples(dtype, 770);
         for layout in LAYOUTS {
             let x = Array::laid_out(layout, dtype, &shape, &values);
@@ -171,7 +171,7 @@ fn top_k_is_the_head_of_a_descending_sort() {
 
 #[test]
 fn searchsorted_counts_what_comes_before() {
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         let mut rows: Vec<Vec<f64>> = samples(dtype, 46).chunks(23).map(<[f64]>::to_vec).collect();
         for row in &mut rows {
             row.sort_by(order);
@@ -209,7 +209,7 @@ fn searchsorted_counts_what_comes_before() {
 
 #[test]
 fn unique_values_with_all_that_belongs_to_them() {
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         let values = samples(dtype, 60);
         for layout in LAYOUTS {
             let x = Array::laid_out(layout, dtype, &[4, 15], &values);

@@ -55,7 +55,7 @@ def promoted(*values: Any) -> list[Tensor]:
 def floats(value: Any) -> Tensor:
     """A tensor of floats: integers and booleans become float64."""
     found = tensor(value)
-    return found if found.dtype.is_floating else cast(found, np.float64)
+    return found if found.dtype.is_floating or found.dtype.is_complex else cast(found, np.float64)
 
 
 def unary(name: str, op: Callable, doc: str, only_floats: bool = True) -> Callable:

@@ -18,10 +18,10 @@ negative = unary("negative", raw.neg, "The negative value.", False)
 positive = unary("positive", raw.identity, "The value.", False)
 square = unary("square", raw.square, "The square.", False)
 sign = unary("sign", raw.sign, "The sign.", False)
-conj = unary("conj", raw.identity, "The complex conjugate: all types are real.", False)
-conjugate = unary("conjugate", raw.identity, "The complex conjugate: all types are real.", False)
-real = unary("real", raw.identity, "The real part.", False)
-imag = unary("imag", raw.zeros_like, "The imaginary part: zeros.", False)
+conj = unary("conj", raw.conj, "The complex conjugate.", False)
+conjugate = unary("conjugate", raw.conj, "The complex conjugate.", False)
+real = unary("real", raw.real, "The real part.", False)
+imag = unary("imag", raw.imag, "The imaginary part.", False)
 bitwise_not = unary("bitwise_not", raw.bitwise_not, "The bits, inverted.", False)
 logical_not = unary("logical_not", lambda x: raw.logical_not(_true(x)), "Whether it is zero or false.", False)
 arccos = unary("arccos", raw.acos, "The inverse cosine.")
@@ -56,8 +56,10 @@ rad2deg = unary("rad2deg", lambda x: x * (180 / math.pi), "Radians as degrees.")
 fix = unary("fix", raw.trunc, "The value without its fraction.")
 isposinf = unary("isposinf", lambda x: raw.equal(x, math.inf), "Whether it is plus infinity.")
 isneginf = unary("isneginf", lambda x: raw.equal(x, -math.inf), "Whether it is minus infinity.")
-isreal = unary("isreal", lambda x: raw.equal(raw.zeros_like(x), 0), "Whether it is real: true.", False)
-iscomplex = unary("iscomplex", lambda x: raw.not_equal(raw.zeros_like(x), 0), "Whether it is complex: false.", False)
+isreal = unary("isreal", lambda x: raw.equal(raw.imag(x), 0), "Whether the imaginary part is zero.", False)
+iscomplex = unary(
+    "iscomplex", lambda x: raw.not_equal(raw.imag(x), 0), "Whether the imaginary part is not zero.", False
+)
 signbit = unary("signbit", lambda x: raw.less(x, 0), "Whether the sign is negative.", False)
 
 add = binary("add", lambda a, b: raw.logical_or(a, b) if a.dtype.name == "bool" else raw.add(a, b), "The sum.")
@@ -128,9 +130,9 @@ def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 
 
 def angle(z: Any, deg: bool = False) -> Tensor:
-    """The angle of a real number: 0, or pi if it is negative."""
-    x = floats(z)
-    return raw.where(x < 0, raw.full([], 180.0 if deg else math.pi, x.dtype), raw.zeros_like(x))
+    """The angle of a number in the complex plane, in radians or degrees."""
+    angles = raw.angle(floats(z))
+    return angles * (180.0 / math.pi) if deg else angles
 
 
 def clip(a: Any, a_min: Any, a_max: Any) -> Tensor:
@@ -208,13 +210,13 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the type is complex: false."""
-    return False
+    """Whether the type is complex."""
+    return tensor(x).dtype.is_complex
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the type is real: true."""
-    return True
+    """Whether the type is not complex."""
+    return not tensor(x).dtype.is_complex
 
 
 def isscalar(num: Any) -> bool:

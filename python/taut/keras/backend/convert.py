@@ -108,9 +108,9 @@ def is_float(x: tf.Tensor) -> bool:
 
 
 def floating(x: Any) -> tf.Tensor:
-    """Converts to a floating-point tensor; integers and booleans become Keras's default float type."""
+    """Converts to a floating-point or complex tensor; integers and booleans become Keras's default float type."""
     x = convert_to_tensor(x)
-    return x if is_float(x) else tf.cast(x, floatx())
+    return x if is_float(x) or x.dtype.is_complex else tf.cast(x, floatx())
 
 
 def promote(*xs: Any, least: Any = None) -> list[tf.Tensor]:

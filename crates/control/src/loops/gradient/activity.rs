@@ -19,7 +19,7 @@ pub(super) struct StepDerivative {
 impl StepDerivative {
     pub(super) fn new(op: &LoopOp, wanted: Set) -> Result<StepDerivative> {
         let (graph, signature) = (op.body.graph(), op.signature());
-        let is_float = |id: ValueId| graph.spec(id).dtype.is_float();
+        let is_float = |id: ValueId| graph.spec(id).dtype.is_inexact();
         let is_wanted = |position: usize| {
             let source = signature.inputs.source(signature.body_inputs.kind(position));
             source.is_some_and(|input| wanted.has(input)) && is_float(graph.inputs[position])

@@ -148,6 +148,10 @@ impl Op for SegmentedLoop {
         self.whole.name
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         Ok((0..self.whole.arity.states).map(|k| self.whole.state_spec(k).clone()).collect())
     }

@@ -48,12 +48,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             [&[1], &[0], &[1]],
         ];
         let mut list = Vec::new();
-        for &dtype in dtypes::ALL {
+        for &dtype in dtypes::EVERY {
             for [c, x, y] in shapes {
                 list.push(vec![condition(c), ramp(dtype, x, -9.0, 9.0), ramp(dtype, y, 0.0, 5.0)]);
             }
         }
-        for pair in dtypes::ALL.windows(2).filter(|pair| promote(pair[0], pair[1]).is_ok()) {
+        for pair in dtypes::EVERY.windows(2).filter(|pair| promote(pair[0], pair[1]).is_ok()) {
             list.push(vec![condition(&[4]), ramp(pair[0], &[4], -9.0, 9.0), ramp(pair[1], &[4], 0.0, 5.0)]);
         }
         list.push(vec![condition(&[4]), ramp(DType::F32, &[4], -9.0, 9.0), ArgValue::Float(0.5)]);

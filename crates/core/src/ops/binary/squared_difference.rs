@@ -4,8 +4,9 @@ use crate::error::Result;
 use crate::ops::binary::{mul, sub};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{dtypes, invalid_binary};
+use crate::ops::unary::conj;
 use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
-use crate::{DType, Operand, Saves, Tensor};
+use crate::{DType, Operand, Saves, Scalar, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static SQUARED_DIFFERENCE: Elementwise =
@@ -25,14 +26,23 @@ static SQUARED_DIFFERENCE: Elementwise =
 #[inline]
 #[track_caller]
 pub fn squared_difference(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
-    binary(&SQUARED_DIFFERENCE, x.into(), y.into())
+    let (x, y) = (x.into(), y.into());
+    let is_complex = |operand: &Operand| match operand {
+        Operand::Tensor(tensor) => tensor.dtype().is_complex(),
+        Operand::Scalar(scalar) => matches!(scalar, Scalar::Complex(_)),
+    };
+    if is_complex(&x) || is_complex(&y) {
+        let difference = sub(x, y)?;
+        return mul(conj(&difference)?, difference);
+    }
+    binary(&SQUARED_DIFFERENCE, x, y)
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "squared_difference",
     Param::XY,
     |a| one(squared_difference(a.operand(0)?, a.operand(1)?)),
-    Reference::Numpy("np.square(x - y)"),
-    Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
+    Reference::Numpy("np.conj(x - y) * (x - y)"),
+    Samples::Binary(dtypes::ARITHMETIC, (-3.0, 3.0), (-2.0, 2.0)),
 )
 .refuses(|| invalid_binary(&[DType::Bool]))];

@@ -23,6 +23,10 @@ impl Op for Diagonal {
         "einsum_diagonal"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if shape.rank() < 2 {
@@ -391,7 +395,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             let tensors = shapes.iter().map(|shape| tensor(dtype, shape, -2.0, 3.0)).collect();
             vec![ArgValue::Str(equation.into()), ArgValue::Tensors(tensors)]
         };
-        let dtypes = dtypes::WIDE.iter().chain(&[DType::I32, DType::U8]);
+        let dtypes = dtypes::WIDE_COMPLEX.iter().chain(&[DType::I32, DType::U8]);
         let mut samples: Vec<_> =
             dtypes.flat_map(|&dtype| CASES.iter().map(move |case| with(dtype, case))).collect();
         samples.push(with(DType::F16, &CASES[0]));

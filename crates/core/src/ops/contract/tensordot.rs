@@ -144,7 +144,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             let (left, right) = (list(pairs.map(|p| p.0)), list(pairs.map(|p| p.1)));
             vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -2.0, 2.0), ArgValue::Int(count), left, right]
         };
-        let dtypes = dtypes::WIDE.iter().chain(&[DType::I32, DType::BF16]);
+        let dtypes = dtypes::WIDE_COMPLEX.iter().chain(&[DType::I32, DType::BF16]);
         dtypes.flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
     }),
 )

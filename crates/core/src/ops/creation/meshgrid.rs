@@ -64,7 +64,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             &[&[2], &[3], &[2], &[2]],
         ];
         let mut list = Vec::new();
-        for &dtype in dtypes::ALL {
+        for &dtype in dtypes::EVERY {
             for shapes in cases {
                 for indexing in ["xy", "ij"] {
                     let args = shapes.iter().map(|s| tensor(dtype, s, -4.0, 4.0)).collect();

@@ -119,7 +119,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     ),
     Samples::List(|| {
         let mut list = Vec::new();
-        for &dtype in dtypes::ALL {
+        for &dtype in dtypes::EVERY {
             let one_zero = [ArgValue::Int(1), ArgValue::Int(0)];
             list.push(args(of(DType::I32, &[5], &[0.0, 2.0, -1.0, 1.0, 3.0]), 3, one_zero, -1, dtype));
         }

@@ -74,7 +74,7 @@ fn integer(scalar: Scalar) -> Option<i128> {
         Scalar::Bool(v) => Some(v.into()),
         Scalar::Int(v) => Some(v.into()),
         Scalar::Uint(v) => Some(v.into()),
-        Scalar::Float(_) => None,
+        Scalar::Float(_) | Scalar::Complex(_) => None,
     }
 }
 
@@ -84,6 +84,11 @@ impl Op for Sequence {
     }
 
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
+        let scalars = [self.start, self.limit, self.delta];
+        if self.dtype.is_complex() || scalars.iter().any(|scalar| matches!(scalar, Scalar::Complex(_))) {
+            return Err(Error::dtype("complex numbers are not supported")
+                .help("use a range of real numbers and cast it"));
+        }
         Ok(Spec::new(self.dtype, self.len()?).into())
     }
 

@@ -127,6 +127,10 @@ impl Op for KeepBits {
         "keep_bits"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         check(inputs[1], &inputs[0].shape)?;
         Ok(inputs[0].clone().into())

@@ -44,6 +44,10 @@ impl Op for Gather {
         "gather"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (x, indices) = (&inputs[0].shape, &inputs[1].shape);
         check_integers("indices", inputs[1])?;
@@ -211,6 +215,10 @@ impl Op for GatherNd {
         "gather_nd"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (x, indices) = (&inputs[0].shape, &inputs[1].shape);
         check_integers("indices", inputs[1])?;
@@ -323,6 +331,10 @@ impl Op for TakeAlongAxis {
         "take_along_axis"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (x, indices) = (&inputs[0].shape, &inputs[1].shape);
         check_integers("indices", inputs[1])?;
@@ -433,7 +445,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                     vec![x, i, ArgValue::Int(axis), ArgValue::Int(batch)]
                 })
             };
-            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
+            let mut list: Vec<_> = dtypes::EVERY.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
             for &ids in dtypes::INTEGERS {
                 list.push(with(DType::F32, ids)[5].clone());
             }
@@ -490,7 +502,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                     vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), ArgValue::Int(batch)]
                 })
             };
-            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I32)).collect();
+            let mut list: Vec<_> = dtypes::EVERY.iter().flat_map(|&dtype| with(dtype, DType::I32)).collect();
             list.extend(with(DType::F32, DType::U8));
             list
         }),
@@ -530,7 +542,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                     vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), ArgValue::Int(axis)]
                 })
             };
-            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
+            let mut list: Vec<_> = dtypes::EVERY.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
             list.extend(with(DType::F32, DType::U16));
             list
         }),

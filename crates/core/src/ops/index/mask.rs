@@ -6,6 +6,7 @@ use crate::op::{Op, Spec, Specs};
 use crate::ops::index::gather_dense;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
+use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
@@ -45,7 +46,10 @@ impl Op for Nonzero {
 /// ```
 #[track_caller]
 pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
-    let (x, at) = (x.into(), Location::caller());
+    let (mut x, at) = (x.into(), Location::caller());
+    if x.dtype().is_complex() {
+        x = cast(x, DType::Bool)?;
+    }
     let view = if x.is_traced() { Err(Error::dynamic_shape(x.spec())) } else { x.view() };
     let view = view.map_err(|error| error.in_op("nonzero", [x.spec()]).at(at))?;
     let count = index::count_nonzero(view);
@@ -95,7 +99,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(nonzero(a.tensor(0)?)),
         Reference::Numpy("np.argwhere(x)"),
-        Samples::Unary(dtypes::ALL, -2.0, 2.0),
+        Samples::Unary(dtypes::EVERY, -2.0, 2.0),
     )
     .with_data_dependent_shape(),
     OpEntry::new(
@@ -119,7 +123,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                     vec![ramp(dtype, x, -9.0, 9.0), ramp(DType::Bool, mask, 0.0, 1.0), ArgValue::Int(axis)]
                 })
             };
-            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect();
+            let mut list: Vec<_> = dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect();
             // Explicit masks: the generated boolean samples alternate.
             let x = || ramp(DType::F32, &[2, 2], -9.0, 9.0);
             let constant = |values: &[bool]| {

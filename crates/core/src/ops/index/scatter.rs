@@ -90,6 +90,10 @@ impl Op for TensorScatter {
         }
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let &[tensor, indices, updates] = inputs else {
             let message = format!("expected 3 inputs (tensor, indices, updates), got {}", inputs.len());
@@ -103,6 +107,10 @@ impl Op for TensorScatter {
         }
         if tensor.dtype == DType::Bool && self.code != Scatter::Update {
             return Err(Error::dtype("bool is not supported").help("use tensor_scatter_update for booleans"));
+        }
+        let is_sum = matches!(self.code, Scatter::Update | Scatter::Add | Scatter::Sub);
+        if tensor.dtype.is_complex() && !is_sum {
+            return Err(Error::dtype(format!("{} is not supported", tensor.dtype)));
         }
         let k = check_coordinates(&tensor.shape, &indices.shape, 0)?;
         let heads = &indices.shape[..indices.shape.rank() - 1];
@@ -406,7 +414,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy(
             "(lambda t: (t.__setitem__(tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
         ),
-        Samples::List(|| samples_of(dtypes::ALL)),
+        Samples::List(|| samples_of(dtypes::EVERY)),
     )
     .refuses(invalid),
     OpEntry::new(
@@ -416,7 +424,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy(
             "(lambda t: (np.add.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
         ),
-        Samples::List(|| samples_of(dtypes::NUMBERS)),
+        Samples::List(|| samples_of(dtypes::ARITHMETIC)),
     )
     .refuses(invalid_arithmetic),
     OpEntry::new(
@@ -426,7 +434,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy(
             "(lambda t: (np.subtract.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
         ),
-        Samples::List(|| samples_of(dtypes::NUMBERS)),
+        Samples::List(|| samples_of(dtypes::ARITHMETIC)),
     )
     .refuses(invalid_arithmetic),
     OpEntry::new(

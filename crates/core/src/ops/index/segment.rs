@@ -65,11 +65,18 @@ impl Op for Segments {
         self.name
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (data, ids) = (inputs[0], inputs[1]);
         check_integers("segment ids", ids)?;
         if data.dtype == DType::Bool {
             return Err(Error::dtype("bool is not supported").help("cast to a number dtype first"));
+        }
+        if data.dtype.is_complex() && !matches!(self.code, Segment::Sum | Segment::Mean) {
+            return Err(Error::dtype(format!("{} is not supported", data.dtype)));
         }
         if self.sorted && ids.shape.rank() != 1 {
             let message = format!("sorted segment ids must have rank 1, got shape {}", ids.shape);

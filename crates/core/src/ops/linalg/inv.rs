@@ -2,8 +2,12 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::ops::contract::matmul_with;
-use crate::ops::matrices::{MatrixFunction, MatrixGradient, MatrixOp, SQUARE, invalid_square, regular, wide};
+use crate::ops::matrices::{
+    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, check_squares, invalid_square, joined, on_parts,
+    regular, wide,
+};
 use crate::ops::sample::{dtypes, of};
+use crate::ops::shape::split;
 use crate::ops::unary::neg;
 use crate::ops::{InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor, apply};
@@ -32,7 +36,14 @@ static INV: MatrixOp = MatrixOp {
 /// ```
 #[track_caller]
 pub fn inv(a: impl Into<Tensor>) -> Result<Tensor> {
-    apply(&INV, [wide(a.into())?])
+    let a = a.into();
+    if a.dtype().is_complex() {
+        check_squares("inv", &a)?;
+        // The inverse of the real matrix of the parts has the same form; its first columns are the parts of the inverse.
+        let whole = inv(on_parts(&a, a.dtype().part())?)?;
+        return joined(split(whole, 2, -1)?.swap_remove(0), -2);
+    }
+    apply(&INV, [wide(a)?])
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
@@ -40,11 +51,11 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     &[Param::tensor("a")],
     |a| one(inv(a.tensor(0)?)),
     Reference::Numpy(
-        "np.linalg.inv(a.astype(np.float64)).astype(a.dtype if a.dtype.kind == 'f' else np.float64)",
+        "np.linalg.inv(a.astype(np.complex128 if a.dtype.kind == 'c' else np.float64)).astype(a.dtype if a.dtype.kind in 'fc' else np.float64)",
     ),
     Samples::List(|| {
         let with = |dtype| SQUARE.iter().map(move |shape| vec![regular(dtype, shape)]);
-        let mut samples: Vec<_> = dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect();
+        let mut samples: Vec<_> = dtypes::WIDE_COMPLEX.iter().flat_map(|&dtype| with(dtype)).collect();
         samples.push(vec![regular(DType::I32, &[3, 3])]);
         samples
     }),

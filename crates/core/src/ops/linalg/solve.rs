@@ -7,11 +7,15 @@ use crate::ops::binary::{add, sub};
 use crate::ops::contract::{matmul, matmul_with};
 use crate::ops::creation::{eye, tril, triu};
 use crate::ops::elementwise::sum_to;
-use crate::ops::matrices::{adjoint, check_dtype, check_square, numeric, regular, repeated, split, wide};
+use crate::ops::matrices::{
+    adjoint, check_dtype, check_square, check_squares, joined, numeric, on_parts, regular, repeated, split,
+    wide,
+};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::shape::reshape;
-use crate::ops::unary::{cast, neg};
+use crate::ops::shape::{concat, reshape};
+use crate::ops::unary::{cast, imag, neg, real};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::promote::common_dtype;
 use crate::{DType, Outputs, Shape, Tensor, apply_many, promote};
 use taut_kernels::linalg as kernels;
 use taut_kernels::{Arg, ViewMut};
@@ -225,8 +229,17 @@ fn matrix_gradient(
 /// ```
 #[track_caller]
 pub fn solve(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
+    let (a, b) = (a.into(), b.into());
+    if a.dtype().is_complex() || b.dtype().is_complex() {
+        check_squares("solve", &a)?;
+        let part = common_dtype("solve", [&a, &b])?.part();
+        // The rows of the right side are its real parts, then its imaginary ones; so are those of the solution.
+        let rows = if b.rank() < 2 { -1 } else { -2 };
+        let stacked = concat(&[cast(real(&b)?, part)?, cast(imag(b)?, part)?], rows)?;
+        return joined(solve(on_parts(&a, part)?, stacked)?, rows);
+    }
     let op = Solve { problem: Problem::Square };
-    Ok(op.apply(a.into(), b.into())?.swap_remove(0))
+    Ok(op.apply(a, b)?.swap_remove(0))
 }
 
 /// Solves `a @ x = b` for triangular matrices, of which only the lower or the upper triangle is read.

@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, equal, minimum, mul, sub};
+use crate::ops::elementwise::holomorphic;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::reduction::clamp_to_finite_min;
 use crate::ops::sample::{dtypes, ramp};
@@ -36,6 +37,10 @@ impl Op for Cumulative {
         let dtype =
             self.code.result(*dtype).ok_or_else(|| Error::dtype(format!("{dtype} is not supported")))?;
         Ok(Spec { dtype, shape: shape.clone() }.into())
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
@@ -93,7 +98,7 @@ impl Differentiable for Cumulative {
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|call, g| match self.code {
+        let rule = |call: &VjpCall<'_>, g: Tensor| match self.code {
             Scan::Sum => cumsum(g, self.axis, self.exclusive, !self.reverse),
             Scan::Prod => {
                 // dy[j]/dx[i] for j >= i is the product of all elements up to j without x[i].
@@ -116,7 +121,8 @@ impl Differentiable for Cumulative {
                 let shrinks = exp(minimum(sub(&y, self.shifted(&y, 1)?)?, 0)?)?;
                 mul(self.linear_recurrence(g, shrinks)?, share)
             }
-        })
+        };
+        call.first(|call, g| holomorphic(g, |g| rule(call, g)))
     }
 }
 
@@ -256,7 +262,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             one(cumsum(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, flag(2)?, flag(3)?))
         },
         Reference::Numpy(cumulative_reference!("0", "np.cumsum")),
-        Samples::List(|| with_exclusive_and_reverse(dtypes::ALL, -3.0, 3.0)),
+        Samples::List(|| with_exclusive_and_reverse(dtypes::EVERY, -3.0, 3.0)),
     )
     .refuses(invalid_axis),
     OpEntry::new(
@@ -267,7 +273,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             one(cumprod(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, flag(2)?, flag(3)?))
         },
         Reference::Numpy(cumulative_reference!("1", "np.cumprod")),
-        Samples::List(|| with_exclusive_and_reverse(dtypes::ALL, 0.6, 1.6)),
+        Samples::List(|| with_exclusive_and_reverse(dtypes::EVERY, 0.6, 1.6)),
     )
     .refuses(invalid_axis),
     OpEntry::new(

@@ -27,7 +27,7 @@ use taut_memory::Location;
 pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
     let x = x.into();
     let dtype = float_of(x.dtype());
-    let (x, axes) = (cast(x, dtype)?, axes.into());
+    let (x, axes) = (magnitude(cast(x, dtype)?)?, axes.into());
     match ord {
         2.0 => {
             // Scaled by the largest magnitude, so that no square overflows or underflows.
@@ -64,8 +64,14 @@ fn is_divisor(magnitude: &Tensor) -> Result<Tensor> {
 #[track_caller]
 pub fn l2_normalize(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, epsilon: f64) -> Result<Tensor> {
     let x = x.into();
-    let squares = sum(square(&x)?, axes, true)?;
+    let squares = sum(square(magnitude(x.clone())?)?, axes, true)?;
     mul(x, rsqrt(maximum(squares, epsilon)?)?)
+}
+
+/// The absolute values of complex numbers; other numbers as they are.
+#[track_caller]
+fn magnitude(x: Tensor) -> Result<Tensor> {
+    if x.dtype().is_complex() { abs(x) } else { Ok(x) }
 }
 
 /// Scales x down so that its Euclidean norm over axes is at most `clip_norm`.
@@ -92,9 +98,9 @@ pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
         let error = Error::value("expected at least one tensor, got an empty list");
         return Err(error.in_op("global_norm", []).at(Location::caller()));
     };
-    let mut squares = sum(square(first)?, None, false)?;
+    let mut squares = sum(square(magnitude(first.clone())?)?, None, false)?;
     for tensor in rest {
-        squares = (squares + sum(square(tensor)?, None, false)?)?;
+        squares = (squares + sum(square(magnitude(tensor.clone())?)?, None, false)?)?;
     }
     safe_sqrt(squares)
 }
@@ -111,7 +117,7 @@ pub fn clip_by_global_norm(tensors: &[Tensor], clip_norm: f64) -> Result<(Vec<Te
     let scale = where_(is_finite(&length)?, scale, f64::NAN)?;
     let mut clipped = Vec::with_capacity(tensors.len());
     for tensor in tensors {
-        clipped.push(mul(tensor, cast(&scale, tensor.dtype())?)?);
+        clipped.push(mul(tensor, cast(&scale, tensor.dtype().part())?)?);
     }
     Ok((clipped, length))
 }
@@ -154,7 +160,8 @@ fn lists() -> Vec<Vec<ArgValue>> {
             [&[3usize][..], &[2, 2], &[]].map(|shape| crate::ops::sample::tensor(dtype, shape, -3.0, 3.0));
         ArgValue::Tensors(tensors.to_vec())
     };
-    let both = |clip: f64| dtypes::WIDE.iter().map(move |&dtype| vec![list(dtype), ArgValue::Float(clip)]);
+    let both =
+        |clip: f64| dtypes::WIDE_COMPLEX.iter().map(move |&dtype| vec![list(dtype), ArgValue::Float(clip)]);
     both(1.5).chain(both(100.0)).collect()
 }
 
@@ -195,9 +202,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             Param::optional("epsilon", ParamKind::Float, "1e-12"),
         ],
         |a| one(l2_normalize(a.tensor(0)?, a.axes(1)?.as_deref(), a.float_or(2)?.unwrap_or(1e-12))),
-        Reference::Numpy("x / np.sqrt(np.maximum(np.sum(x * x, axis=axes, keepdims=True), 1e-12))"),
+        Reference::Numpy("x / np.sqrt(np.maximum(np.sum(np.abs(x) ** 2, axis=axes, keepdims=True), 1e-12))"),
         Samples::List(|| {
-            let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
+            let mut samples = reductions(dtypes::WIDE_COMPLEX, -3.0, 3.0);
             samples.iter_mut().for_each(|args| args.truncate(2));
             samples
         }),
@@ -212,10 +219,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ],
         |a| one(clip_by_norm(a.tensor(0)?, a.float(1)?, a.axes(2)?.as_deref())),
         Reference::Numpy(
-            "x * (clip_norm / np.maximum(np.sqrt(np.sum(x * x, axis=axes, keepdims=True)), clip_norm))",
+            "x * (clip_norm / np.maximum(np.sqrt(np.sum(np.abs(x) ** 2, axis=axes, keepdims=True)), clip_norm))",
         ),
         Samples::List(|| {
-            let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
+            let mut samples = reductions(dtypes::WIDE_COMPLEX, -3.0, 3.0);
             samples.iter_mut().for_each(|args| {
                 args.truncate(2);
                 args.insert(1, ArgValue::Float(1.5));
@@ -228,7 +235,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "global_norm",
         &[Param::new("tensors", ParamKind::Tensors)],
         |a| one(global_norm(&a.tensors(0)?)),
-        Reference::Numpy("np.sqrt(sum(np.sum(t * t) for t in tensors))"),
+        Reference::Numpy("np.sqrt(sum(np.sum(np.abs(t) ** 2) for t in tensors))"),
         Samples::List(|| lists().into_iter().map(|mut args| args.drain(..1).collect()).collect()),
     )
     .refuses(|| {
@@ -248,7 +255,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         },
         Reference::Numpy(
             "(lambda n: [t * np.minimum(clip_norm / n, 1).astype(t.dtype) for t in tensors] + [n])(\
-             np.sqrt(sum(np.sum(t * t) for t in tensors)))",
+             np.sqrt(sum(np.sum(np.abs(t) ** 2) for t in tensors)))",
         ),
         Samples::List(lists),
     )

@@ -83,7 +83,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::REDUCTION,
         |a| one(sum(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.sum(x, axis=axes, keepdims=keepdims)"),
-        Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
+        Samples::List(|| reductions(dtypes::EVERY, -3.0, 3.0)),
     )
     .refuses(invalid_axes),
     OpEntry::new(
@@ -91,7 +91,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::REDUCTION,
         |a| one(prod(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.prod(x, axis=axes, keepdims=keepdims)"),
-        Samples::List(|| reductions(dtypes::ALL, 0.6, 1.6)),
+        Samples::List(|| reductions(dtypes::EVERY, 0.6, 1.6)),
     )
     .refuses(invalid_axes),
     OpEntry::new(
@@ -99,7 +99,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::REDUCTION,
         |a| one(mean(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.mean(x, axis=axes, keepdims=keepdims)"),
-        Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
+        Samples::List(|| reductions(dtypes::EVERY, -3.0, 3.0)),
     )
     .refuses(invalid_axes),
 ];

@@ -1,10 +1,11 @@
 //! Variance and standard deviation.
 
 use crate::error::Result;
-use crate::ops::binary::{mul, sub};
+use crate::ops::binary::{add, mul, sub};
 use crate::ops::reduce::mean;
 use crate::ops::reduction::{ReduceAxes, ReductionCode, ReductionGradient, reduce_float, safe_sqrt};
 use crate::ops::sample::{dtypes, invalid_axes, reductions};
+use crate::ops::unary::{imag, real};
 use crate::ops::{ArgValue, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{Saves, Tensor};
 
@@ -37,14 +38,11 @@ pub fn var(
     correction: f64,
     keepdims: bool,
 ) -> Result<Tensor> {
-    reduce_float(
-        "var",
-        ReductionCode::Variance { correction },
-        x.into(),
-        axes.into(),
-        keepdims,
-        Some(&VARIANCE),
-    )
+    let (x, axes) = (x.into(), axes.into());
+    if x.dtype().is_complex() {
+        return complex_var(x, axes, correction, keepdims);
+    }
+    reduce_float("var", ReductionCode::Variance { correction }, x, axes, keepdims, Some(&VARIANCE))
 }
 
 /// The standard deviation over axes; over all axes if `axes` is `None`. The divisor is the number of elements minus
@@ -56,12 +54,24 @@ pub fn std(
     correction: f64,
     keepdims: bool,
 ) -> Result<Tensor> {
+    let (x, axes) = (x.into(), axes.into());
+    if x.dtype().is_complex() {
+        return safe_sqrt(complex_var(x, axes, correction, keepdims)?);
+    }
     let code = ReductionCode::Variance { correction };
-    safe_sqrt(reduce_float("std", code, x.into(), axes.into(), keepdims, Some(&VARIANCE))?)
+    safe_sqrt(reduce_float("std", code, x, axes, keepdims, Some(&VARIANCE))?)
+}
+
+/// The variance of complex numbers, which is real: that of the real parts and that of the imaginary parts together.
+#[track_caller]
+fn complex_var(x: Tensor, axes: ReduceAxes, correction: f64, keepdims: bool) -> Result<Tensor> {
+    let parts = [real(&x)?, imag(x)?];
+    let [re, im] = parts.map(|part| var(part, axes.clone(), correction, keepdims));
+    add(re?, im?)
 }
 
 fn samples() -> Vec<Vec<ArgValue>> {
-    let mut samples = reductions(dtypes::ALL, -3.0, 3.0);
+    let mut samples = reductions(dtypes::EVERY, -3.0, 3.0);
     for (i, args) in samples.iter_mut().enumerate() {
         let keepdims = args.pop().unwrap_or(ArgValue::None);
         args.extend([ArgValue::Float((i % 2) as f64), keepdims]);

@@ -25,6 +25,10 @@ impl Op for Concat {
         "concat"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let [first, rest @ ..] = inputs else {
             return Err(Error::value("expected at least one tensor, got an empty list"));
@@ -183,11 +187,11 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                 (&[&[0, 2], &[0, 3]], 1),
                 (&[&[1], &[1], &[1], &[1], &[1], &[1]], -1),
             ];
-            let mut list: Vec<_> = dtypes::ALL
+            let mut list: Vec<_> = dtypes::EVERY
                 .iter()
                 .flat_map(|&d| cases.map(|(shapes, axis)| case(&[d], shapes, axis)))
                 .collect();
-            for pair in dtypes::ALL.windows(2).filter(|pair| promote(pair[0], pair[1]).is_ok()) {
+            for pair in dtypes::EVERY.windows(2).filter(|pair| promote(pair[0], pair[1]).is_ok()) {
                 list.push(case(pair, &[&[2], &[3]], 0));
             }
             list
@@ -232,7 +236,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                 (&[&[2, 1, 3], &[2, 1, 3]], 3),
                 (&[&[0, 2], &[0, 2]], 1),
             ];
-            let mut list: Vec<_> = dtypes::ALL
+            let mut list: Vec<_> = dtypes::EVERY
                 .iter()
                 .flat_map(|&d| cases.map(|(shapes, axis)| case(&[d], shapes, axis)))
                 .collect();

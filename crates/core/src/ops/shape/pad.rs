@@ -93,6 +93,10 @@ impl Op for Pad {
         "pad"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if self.paddings.len() != shape.rank() {
@@ -242,7 +246,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     ),
     Samples::List(|| {
         let mut list = Vec::new();
-        for &dtype in dtypes::ALL {
+        for &dtype in dtypes::EVERY {
             let x = |shape: &[usize]| ramp(dtype, shape, -4.0, 4.0);
             list.push(args(x(&[]), &[], "CONSTANT", ArgValue::None));
             list.push(args(x(&[3]), &[1, 2], "CONSTANT", ArgValue::None));

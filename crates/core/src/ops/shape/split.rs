@@ -101,6 +101,10 @@ impl Op for RecordedSplit {
         if self.unstacked { "unstack" } else { "split" }
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         Ok(self.specs.clone())
     }
@@ -224,7 +228,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Samples::List(|| {
             let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let mut list = Vec::new();
-            for &dtype in dtypes::ALL {
+            for &dtype in dtypes::EVERY {
                 let cases: [(&[usize], ArgValue, i64); 8] = [
                     (&[6], ArgValue::Int(3), 0),
                     (&[1], ArgValue::Int(1), -1),
@@ -272,7 +276,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             let cases: [(&[usize], i64); 6] =
                 [(&[3], 0), (&[1], -1), (&[2, 3], 1), (&[2, 3, 4], -2), (&[2, 0], 0), (&[0, 2], 0)];
             let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Int(axis)]);
-            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {

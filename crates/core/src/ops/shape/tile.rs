@@ -30,6 +30,10 @@ impl Op for Tile {
         "tile"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if self.multiples.len() != shape.rank() {
@@ -136,6 +140,10 @@ struct Repeat {
 impl Op for Repeat {
     fn name(&self) -> &'static str {
         "repeat"
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
@@ -257,7 +265,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             ];
             let with =
                 |dtype| cases.map(|(x, m)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Ints(m.to_vec())]);
-            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
@@ -289,7 +297,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Samples::List(|| {
             let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let mut list = Vec::new();
-            for &dtype in dtypes::ALL {
+            for &dtype in dtypes::EVERY {
                 let cases: [(&[usize], ArgValue, Option<i64>); 10] = [
                     (&[], ArgValue::Int(3), None),
                     (&[3], ArgValue::Int(2), Some(0)),

@@ -140,7 +140,7 @@ const TRANSPOSE: OpEntry = OpEntry::new(
     Reference::Numpy("np.transpose(x, permutation)"),
     Samples::List(|| {
         let mut samples = Vec::new();
-        for &dtype in dtypes::ALL {
+        for &dtype in dtypes::EVERY {
             samples.push(vec![ramp(dtype, &[2, 3], -4.0, 4.0), ArgValue::None]);
             samples.push(vec![ramp(dtype, &[2, 3, 4], -4.0, 4.0), ArgValue::Ints(vec![2, 0, 1])]);
             samples.push(vec![ramp(dtype, &[2, 0, 4], -4.0, 4.0), ArgValue::Ints(vec![-1, 0, 1])]);
@@ -194,7 +194,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let with =
                 |dtype| cases.map(|(x, from, to)| vec![ramp(dtype, x, -4.0, 4.0), ints(from), ints(to)]);
-            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
@@ -222,7 +222,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             let with = |dtype| {
                 cases.map(|(x, a, b)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Int(a), ArgValue::Int(b)])
             };
-            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {

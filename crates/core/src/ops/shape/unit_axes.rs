@@ -173,7 +173,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             let cases: [(&[usize], i64); 7] =
                 [(&[], 0), (&[], -1), (&[3], 1), (&[2, 3], -1), (&[2, 3, 4], 1), (&[2, 3], -3), (&[0, 2], 2)];
             let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Int(axis)]);
-            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
@@ -206,7 +206,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             let axes =
                 |axes: Option<&[i64]>| axes.map_or(ArgValue::None, |axes| ArgValue::Ints(axes.to_vec()));
             let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), axes(axis)]);
-            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::EVERY.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {

@@ -23,6 +23,10 @@ impl Op for Bitcast {
         if from == DType::Bool || to == DType::Bool {
             return Err(Error::dtype("bool cannot be reinterpreted").help("use cast"));
         }
+        if from.is_complex() != to.is_complex() {
+            return Err(Error::dtype(format!("{from} cannot be reinterpreted as {to}"))
+                .help("use real and imag, or complex"));
+        }
         let shape = match from.size().cmp(&to.size()) {
             Ordering::Equal => shape,
             Ordering::Greater => {

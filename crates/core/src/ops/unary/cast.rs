@@ -16,6 +16,10 @@ impl Op for Cast {
         "cast"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         Ok(Spec { dtype: self.to, shape: inputs[0].shape.clone() }.into())
     }
@@ -29,7 +33,11 @@ impl Op for Cast {
         Ok(())
     }
 
-    fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
+    fn form(&self, inputs: &[&Spec]) -> Form<'_> {
+        // Fused kernels have no complex numbers.
+        if self.to.is_complex() || inputs[0].dtype.is_complex() {
+            return Form::Opaque;
+        }
         Form::Elementwise(elementwise::Code::Cast(self.to))
     }
 
@@ -48,7 +56,7 @@ impl Op for Cast {
 
 impl Differentiable for Cast {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
-        self.to.is_float().then_some(Saves::NOTHING)
+        self.to.is_inexact().then_some(Saves::NOTHING)
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {

@@ -9,7 +9,7 @@ use taut_kernels::{View, bits};
 
 static ALL_FINITE: PassCheck = PassCheck {
     accepts: |dtype| {
-        if dtype.is_float() {
+        if dtype.is_inexact() {
             return Ok(());
         }
         Err(Error::dtype(format!("{dtype} is not supported")).help("only floats can be NaN or infinite"))

@@ -71,21 +71,21 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(sqrt(a.tensor(0)?)),
         Reference::Numpy("np.sqrt(x)"),
-        Samples::Unary(dtypes::ALL, -0.5, 9.0),
+        Samples::Unary(dtypes::EVERY, -0.5, 9.0),
     ),
     OpEntry::new(
         "rsqrt",
         Param::X,
         |a| one(rsqrt(a.tensor(0)?)),
         Reference::Numpy("1 / np.sqrt(x)"),
-        Samples::Unary(dtypes::ALL, -0.5, 9.0),
+        Samples::Unary(dtypes::EVERY, -0.5, 9.0),
     ),
     OpEntry::new(
         "square",
         Param::X,
         |a| one(square(a.tensor(0)?)),
         Reference::Numpy("np.square(x)"),
-        Samples::Unary(dtypes::NUMBERS, -20.0, 20.0),
+        Samples::Unary(dtypes::ARITHMETIC, -20.0, 20.0),
     )
     .refuses(|| invalid_unary(&[DType::Bool])),
     OpEntry::new(
@@ -93,6 +93,6 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(reciprocal(a.tensor(0)?)),
         Reference::Numpy("1 / x"),
-        Samples::Unary(dtypes::ALL, -4.0, 4.0),
+        Samples::Unary(dtypes::EVERY, -4.0, 4.0),
     ),
 ];

@@ -17,7 +17,7 @@ static ROUND: Elementwise = Elementwise::unary("round", Unary::Round, ComputeDTy
 #[track_caller]
 pub fn floor(x: impl Into<Tensor>) -> Result<Tensor> {
     let x = x.into();
-    if x.dtype().is_float() { unary(&FLOOR, x) } else { Ok(x) }
+    if x.dtype().is_inexact() { unary(&FLOOR, x) } else { Ok(x) }
 }
 
 /// Rounds up: the smallest integer >= each element.
@@ -25,7 +25,7 @@ pub fn floor(x: impl Into<Tensor>) -> Result<Tensor> {
 #[track_caller]
 pub fn ceil(x: impl Into<Tensor>) -> Result<Tensor> {
     let x = x.into();
-    if x.dtype().is_float() { unary(&CEIL, x) } else { Ok(x) }
+    if x.dtype().is_inexact() { unary(&CEIL, x) } else { Ok(x) }
 }
 
 /// Rounds toward zero.
@@ -33,7 +33,7 @@ pub fn ceil(x: impl Into<Tensor>) -> Result<Tensor> {
 #[track_caller]
 pub fn trunc(x: impl Into<Tensor>) -> Result<Tensor> {
     let x = x.into();
-    if x.dtype().is_float() { unary(&TRUNC, x) } else { Ok(x) }
+    if x.dtype().is_inexact() { unary(&TRUNC, x) } else { Ok(x) }
 }
 
 /// Rounds to the nearest integer; ties go to the even one.

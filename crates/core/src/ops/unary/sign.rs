@@ -1,9 +1,10 @@
 //! Negation, absolute value and sign.
 
 use crate::error::Result;
-use crate::ops::binary::mul;
+use crate::ops::binary::{div, mul, where_};
 use crate::ops::creation::zeros_like;
 use crate::ops::elementwise::unary;
+use crate::ops::reduction::replace_zeros;
 use crate::ops::sample::{dtypes, invalid_unary};
 use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor};
@@ -31,7 +32,7 @@ pub fn neg(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&NEG, x.into())
 }
 
-/// The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is
+/// The absolute value of each element; of complex numbers, a float. The smallest value of a signed integer dtype, whose magnitude overflows, is
 /// unchanged.
 #[inline]
 #[track_caller]
@@ -43,11 +44,17 @@ pub fn abs(x: impl Into<Tensor>) -> Result<Tensor> {
     }
 }
 
-/// The sign of each element: -1, 0 or 1; NaN stays NaN.
+/// The sign of each element: -1, 0 or 1; NaN stays NaN. Of a complex number, the number divided by its absolute value.
 #[inline]
 #[track_caller]
 pub fn sign(x: impl Into<Tensor>) -> Result<Tensor> {
-    unary(&SIGN, x.into())
+    let x = x.into();
+    if x.dtype().is_complex() {
+        // The absolute value of zeros is replaced, so that its gradient there is 0 and not NaN.
+        let (zero, usable) = replace_zeros(x)?;
+        return where_(zero, 0, div(&usable, abs(&usable)?)?);
+    }
+    unary(&SIGN, x)
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[
@@ -56,7 +63,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(neg(a.tensor(0)?)),
         Reference::Numpy("np.negative(x)"),
-        Samples::Unary(dtypes::NUMBERS, -128.0, 100.0),
+        Samples::Unary(dtypes::ARITHMETIC, -128.0, 100.0),
     )
     .refuses(|| invalid_unary(&[DType::Bool])),
     OpEntry::new(
@@ -64,14 +71,14 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(abs(a.tensor(0)?)),
         Reference::Numpy("np.abs(x)"),
-        Samples::Unary(dtypes::ALL, -128.0, 100.0),
+        Samples::Unary(dtypes::EVERY, -128.0, 100.0),
     ),
     OpEntry::new(
         "sign",
         Param::X,
         |a| one(sign(a.tensor(0)?)),
         Reference::Numpy("np.sign(x)"),
-        Samples::Unary(dtypes::NUMBERS, -2.0, 2.0),
+        Samples::Unary(dtypes::ARITHMETIC, -2.0, 2.0),
     )
     .refuses(|| invalid_unary(&[DType::Bool])),
 ];

@@ -30,6 +30,10 @@ impl Op for Store {
         "spill_store"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         Ok(position_spec().into())
     }
@@ -57,6 +61,10 @@ impl Op for Store {
 impl Op for Load {
     fn name(&self) -> &'static str {
         "spill_load"
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {

@@ -82,7 +82,7 @@ fn computed_elements_are_reduced_as_those_in_memory() {
 #[test]
 fn every_type_is_reduced_when_computed() {
     let random = &mut Random(8);
-    for dtype in DType::ALL {
+    for dtype in DType::REAL {
         for code in CODES {
             check(random, code, dtype, &[12, 300], &[false, true]);
             check(random, code, dtype, &[300, 12], &[true, false]);

@@ -127,6 +127,10 @@ impl Op for TakeRows {
         "take_rows"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (x, ids) = (inputs[0], inputs[1]);
         let shape = x.shape.clone().without(0).with_inserted(0, ids.shape.len());
@@ -154,6 +158,10 @@ struct PutRows;
 impl Op for PutRows {
     fn name(&self) -> &'static str {
         "put_rows"
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {

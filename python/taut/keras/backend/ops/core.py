@@ -22,7 +22,7 @@ from taut.keras.backend.loops import leading_size, scan_axis
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
-SUPPORTS_COMPLEX_DTYPES = False
+SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = True
 
 

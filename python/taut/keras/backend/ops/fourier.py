@@ -10,9 +10,6 @@ import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, floating, shape_of, slice_axis, type_of
 from taut.keras.backend.ops.numpy.shapes import moveaxis, swapaxes
 
-SMALL = 64
-"""Transforms up to this length are one matrix product."""
-
 Complex = tuple[tf.Tensor, tf.Tensor]
 
 
@@ -33,45 +30,21 @@ def pair(x: Any) -> Complex:
     return real, tf.cast(imaginary, real.dtype)
 
 
-def roots(rows: int, columns: int, count: int, sign: float, dtype: Any) -> Complex:
-    """The matrix exp(sign 2 pi i r c / count) for rows r and columns c."""
-    turns = np.outer(np.arange(rows), np.arange(columns)) % count * (2.0 * np.pi / count)
-    return convert_to_tensor(np.cos(turns), dtype), convert_to_tensor(sign * np.sin(turns), dtype)
-
-
-def multiply_complex(x: tuple, y: Complex, product: Any) -> Complex:
-    """Multiplies complex numbers; an imaginary part of `x` that is None is zero."""
-    (a, b), (c, d) = x, y
-    if b is None:
-        return product(a, c), product(a, d)
-    return product(a, c) - product(b, d), product(a, d) + product(b, c)
-
-
-def divisor(count: int) -> int:
-    """The largest divisor up to `SMALL`, or the length itself if it has none."""
-    return next((d for d in range(SMALL, 1, -1) if count % d == 0), count)
+def complex_of(x: Any) -> tf.Tensor:
+    """Complex numbers from a pair of their parts."""
+    real, imaginary = pair(x)
+    return tf.complex(real, imaginary)
 
 
 def transform(x: tuple, sign: float) -> Complex:
-    """Computes the sums of x[n] exp(sign 2 pi i n k / count) over n, by factoring the length (Cooley-Tukey)."""
-    *front, count = shape_of(x[0])
-    dtype = x[0].dtype
-    first = count if count <= SMALL else divisor(count)
-    if first == count:
-        return multiply_complex(x, roots(count, count, count, sign, dtype), multiply_rows)
-    rest = count // first
-    folded = tuple(None if part is None else tf.reshape(part, [*front, first, rest]) for part in x)
-    matrix = roots(first, first, first, sign, dtype)
-    inner = multiply_complex(folded, matrix, lambda part, weights: tf.matmul(weights, part))
-    turned = multiply_complex(inner, roots(first, rest, count, sign, dtype), tf.multiply)
-    real, imaginary = (tf.reshape(swapaxes(part, -1, -2), [*front, count]) for part in transform(turned, sign))
-    return real, imaginary
-
-
-def multiply_rows(x: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
-    """Multiplies the last axis of `x` by a matrix."""
-    shape = shape_of(x)
-    return tf.reshape(tf.matmul(tf.reshape(x, [-1, shape[-1]]), matrix), shape)
+    """Computes the sums of x[n] exp(sign 2 pi i n k / count) over n; an imaginary part that is None is zero."""
+    real, imaginary = x
+    dtype = real.dtype
+    wide = dtype if dtype in (tf.float32, tf.float64) else tf.float32
+    real = tf.cast(real, wide)
+    z = tf.complex(real, tf.zeros_like(real) if imaginary is None else tf.cast(imaginary, wide))
+    y = tf.signal.fft(z) if sign < 0 else tf.signal.ifft(z) * float(shape_of(z)[-1])
+    return tf.cast(tf.math.real(y), dtype), tf.cast(tf.math.imag(y), dtype)
 
 
 def inverse(x: Complex) -> Complex:

@@ -48,6 +48,11 @@ def inv(a: Any) -> tf.Tensor:
     return tf.linalg.inv(floating(a))
 
 
+def eig(x: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes eigenvalues and eigenvectors of general matrices, which are complex."""
+    return tf.linalg.eig(floating(x))
+
+
 def eigh(x: Any) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes eigenvalues, in ascending order, and eigenvectors (columns) of symmetric matrices."""
     return tf.linalg.eigh(floating(x))

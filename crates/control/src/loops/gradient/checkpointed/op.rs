@@ -17,6 +17,10 @@ impl Op for CheckpointedBackward {
         "loop_checkpointed_backward"
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let signature = self.signature();
         let (expected, got) = (signature.inputs.end(), inputs.len());

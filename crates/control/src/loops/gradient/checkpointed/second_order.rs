@@ -13,7 +13,7 @@ pub(super) fn vjp(op: &CheckpointedBackward, call: &mut VjpCall<'_>) -> Result<G
     let inputs: Vec<Tensor> =
         inputs.iter().map(|input| optimization_barrier(input, &[])).collect::<Result<_>>()?;
     // The checkpoints are computed from the first states, and no gradient flows through them.
-    let is_wanted = |i: usize| call.wants(i) && inputs[i].dtype().is_float();
+    let is_wanted = |i: usize| call.wants(i) && inputs[i].dtype().is_inexact();
     let sources: Vec<usize> = (0..inputs.len()).filter(|&i| is_wanted(i)).collect();
     let tape = GradientTape::new();
     let watched: Vec<Tensor> = sources.iter().map(|&i| inputs[i].clone()).collect();

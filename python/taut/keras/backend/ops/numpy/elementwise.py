@@ -345,37 +345,37 @@ def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: fl
     return x
 
 
-# Real numbers, where NumPy has complex ones as well.
+# Complex numbers.
 
 
 def real(x: Any) -> tf.Tensor:
-    """Returns the real part: the tensor itself, since all types are real."""
-    return convert_to_tensor(x)
+    """Returns the real part of each element."""
+    return tf.math.real(convert_to_tensor(x))
 
 
 def conjugate(x: Any) -> tf.Tensor:
-    """Returns the complex conjugate: the tensor itself, since all types are real."""
-    return convert_to_tensor(x)
+    """Returns the complex conjugate of each element."""
+    return tf.math.conj(convert_to_tensor(x))
 
 
-def conj(x: Any) -> tf.Tensor:
-    """Returns the complex conjugate: the tensor itself, since all types are real."""
-    return convert_to_tensor(x)
+conj = conjugate
 
 
 def imag(x: Any) -> tf.Tensor:
-    """Returns the imaginary part: zeros, since all types are real."""
-    return tf.zeros_like(convert_to_tensor(x))
+    """Returns the imaginary part of each element."""
+    return tf.math.imag(convert_to_tensor(x))
 
 
 def isreal(x: Any) -> tf.Tensor:
-    """Tests for real elements: true everywhere."""
-    return tf.ones(convert_to_tensor(x).shape, "bool")
+    """Tests for elements whose imaginary part is zero."""
+    return tf.equal(tf.math.imag(convert_to_tensor(x)), 0)
 
 
 def angle(x: Any) -> tf.Tensor:
-    """Returns the argument of each element: pi for negative numbers, 0 otherwise."""
+    """Returns the angle of each element in the complex plane: 0 or pi of real numbers."""
     x = floating(x)
+    if x.dtype.is_complex:
+        return tf.math.angle(x)
     return tf.where(signbit(x), tf.constant(math.pi, x.dtype), tf.zeros_like(x))
 
 

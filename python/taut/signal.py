@@ -1,0 +1,5 @@
+"""Fourier transforms, windows, frames and spectrograms."""
+
+from ._namespace import lazy
+
+__getattr__, __dir__, __all__ = lazy(__name__)

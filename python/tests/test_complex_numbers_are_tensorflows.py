@@ -1,0 +1,208 @@
+"""Complex numbers, Fourier transforms and signals: TensorFlow's results, and the behaviour around them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import complex_cases
+import numpy as np
+import pytest
+
+import taut as tf
+
+ANSWERS = json.loads((pathlib.Path(__file__).parent / "complex_answers.json").read_text())
+TOLERANCE = {"float32": 3e-5, "complex64": 3e-5, "float64": 1e-9, "complex128": 1e-9}
+
+
+def _array(answer: dict[str, Any]) -> np.ndarray:
+    def number(value: Any) -> Any:
+        return float(value) if isinstance(value, str) else value
+
+    dtype = np.dtype(answer["type"])
+    if dtype.kind != "c":
+        flat = np.ravel(np.array(answer["values"], dtype=object))
+        return np.array([number(value) for value in flat], dtype).reshape(answer["shape"])
+    parts = np.ravel(np.array(answer["values"], dtype=object)).astype(np.float64)
+    return (parts[0::2] + 1j * parts[1::2]).astype(dtype).reshape(answer["shape"])
+
+
+def _check(got: Any, answer: Any) -> None:
+    if isinstance(answer, list):
+        assert len(got) == len(answer)
+        for one, wanted in zip(got, answer):
+            _check(one, wanted)
+        return
+    wanted = _array(answer)
+    assert got.dtype.name == answer["type"]
+    assert tuple(got.shape) == wanted.shape
+    if wanted.dtype.kind not in "fc":
+        np.testing.assert_array_equal(got.numpy(), wanted)
+        return
+    limit = TOLERANCE[wanted.dtype.name]
+    np.testing.assert_allclose(got.numpy(), wanted, rtol=limit, atol=limit)
+
+
+@pytest.mark.parametrize("name", complex_cases.CASES)
+def test_result_is_tensorflows(name: str) -> None:
+    _check(complex_cases.CASES[name](tf), ANSWERS[name])
+
+
+@pytest.mark.parametrize("name", ["fft complex64", "stft", "dct 3 ortho", "gradient of power", "gradient of irfft"])
+def test_traced_result_is_tensorflows(name: str) -> None:
+    _check(tf.function(lambda: complex_cases.CASES[name](tf))(), ANSWERS[name])
+
+
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_arrays_go_in_and_out(kind: str) -> None:
+    array = complex_cases.Z.astype(kind)
+    for given in (array, array.T, array[:, ::2], array[::-1], array[0, 0], np.zeros((0, 2), kind)):
+        tensor = tf.constant(given)
+        assert tensor.dtype.name == kind
+        np.testing.assert_array_equal(tensor.numpy(), given)
+    np.testing.assert_array_equal(np.from_dlpack(tf.constant(array)), array)
+    np.testing.assert_array_equal(tf.from_dlpack(array).numpy(), array)
+    assert complex(tf.constant(array[0, 0])) == complex(array[0, 0])
+
+
+def test_types_have_their_attributes() -> None:
+    assert tf.complex64.is_complex and not tf.complex64.is_floating and tf.complex64.is_numeric
+    assert tf.complex64.real_dtype is tf.float32 and tf.complex128.real_dtype is tf.float64
+    assert tf.float32.real_dtype is tf.float32 and not tf.float32.is_complex
+    assert (tf.complex64.size, tf.complex128.size) == (8, 16)
+    assert (tf.complex64.as_datatype_enum, tf.complex128.as_datatype_enum) == (8, 18)
+    assert tf.as_dtype(complex) is tf.complex128 and tf.as_dtype(np.complex64) is tf.complex64
+    assert tf.as_dtype("complex64").as_numpy_dtype is np.complex64
+
+
+def test_numbers_take_the_precision_of_tensors() -> None:
+    single, double = tf.constant([1.0, 2.0]), tf.constant([1.0, 2.0], tf.float64)
+    assert (single * 1j).dtype == tf.complex64 and (double + 2j).dtype == tf.complex128
+    assert (tf.constant([1j], tf.complex64) * 2.5).dtype == tf.complex64
+    assert (tf.cast(single, tf.complex64) + double).dtype == tf.complex128
+    assert (tf.constant([1j], tf.complex64) * [1.0, 2j]).dtype == tf.complex64
+    assert tf.constant(1j).dtype == tf.complex128
+
+
+def test_prints_as_numpy() -> None:
+    for kind in ("complex64", "complex128"):
+        for array in (
+            complex_cases.Z,
+            complex_cases.Z * 1e7,
+            complex_cases.Z.real + 0j,
+            np.array([1 + 10j, -0.5 - 2j]),
+        ):
+            array = array.astype(kind)
+            assert str(array) in str(tf.constant(array))
+    assert "(1+2j)" in str(tf.constant(1 + 2j, tf.complex64))
+    assert "dtype=complex64" in repr(tf.constant(2j, tf.complex64))
+
+
+def test_what_needs_an_order_is_refused() -> None:
+    z = tf.constant(complex_cases.Z)
+    functions = [
+        lambda: z < z,
+        lambda: tf.maximum(z, z),
+        lambda: tf.reduce_max(z),
+        lambda: tf.argmax(z),
+        lambda: tf.sort(z),
+        lambda: tf.clip_by_value(z, 0.0, 1.0),
+        lambda: tf.floor(z),
+        lambda: tf.round(z),
+        lambda: z // z,
+        lambda: tf.nn.relu(z),
+        lambda: tf.nn.softmax(z),
+        lambda: tf.math.erf(z),
+        lambda: tf.math.cummax(z),
+        lambda: tf.math.unsorted_segment_max(z, [0, 1], 2),
+        lambda: tf.range(1j),
+        lambda: tf.unique(tf.reshape(z, [-1])),
+        lambda: tf.nn.dropout(z, 0.5),
+        lambda: tf.bitcast(z, tf.float64),
+    ]
+    for function in functions:
+        with pytest.raises((TypeError, ValueError, tf.errors.InvalidArgumentError), match="complex"):
+            function()
+
+
+def test_imaginary_parts_are_not_dropped_in_silence() -> None:
+    for make in (
+        lambda: tf.constant(1j, tf.float32),
+        lambda: tf.constant([1j], tf.float32),
+        lambda: tf.constant(complex_cases.Z, tf.float32),
+        lambda: tf.convert_to_tensor(tf.constant(1j), tf.float32),
+        lambda: tf.Variable([0.0]).assign([1j]),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            make()
+    assert tf.cast(tf.constant([1 + 2j]), tf.float32).numpy().tolist() == [1.0]
+
+
+def test_variables_loops_and_functions() -> None:
+    v = tf.Variable(tf.constant([1 + 1j, 2 - 1j], tf.complex64))
+
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.abs(v * x) ** 2)
+        gradient = tape.gradient(loss, v)
+        v.assign_sub(tf.constant(0.1, tf.complex64) * gradient)
+        total = tf.zeros([2], tf.complex64)
+        for _ in tf.range(3):
+            total = total * 1j + v
+        return gradient, total
+
+    x = np.array([1 + 2j, -1j], np.complex64)
+    before = v.numpy()
+    gradient, total = step(x)
+    np.testing.assert_allclose(gradient.numpy(), 2 * before * np.abs(x) ** 2, rtol=1e-6)
+    after = before - np.complex64(0.1) * gradient.numpy()
+    np.testing.assert_allclose(v.numpy(), after, rtol=1e-6)
+    np.testing.assert_allclose(total.numpy(), after * (1 + 1j + 1j**2), rtol=1e-5)
+
+
+def test_transforms_along_axes_are_numpys() -> None:
+    cube = complex_cases.CUBE
+    z, x = tf.constant(cube), tf.constant(cube.real)
+    for norm in (None, "ortho", "forward"):
+        for axes in (None, [0], [2, 0], [-2, -1]):
+            wanted = np.fft.fftn(cube, axes=axes, norm=norm)
+            np.testing.assert_allclose(tf.signal.fftnd(z, axes=axes, norm=norm).numpy(), wanted, atol=1e-10)
+            wanted = np.fft.ifftn(cube, axes=axes, norm=norm)
+            np.testing.assert_allclose(tf.signal.ifftnd(z, axes=axes, norm=norm).numpy(), wanted, atol=1e-10)
+            wanted = np.fft.rfftn(cube.real, axes=axes, norm=norm)
+            np.testing.assert_allclose(tf.signal.rfftnd(x, axes=axes, norm=norm).numpy(), wanted, atol=1e-10)
+            got = tf.signal.irfftnd(tf.signal.rfftnd(x, axes=axes, norm=norm), _lengths(cube, axes), axes, norm)
+            np.testing.assert_allclose(got.numpy(), cube.real, atol=1e-10)
+    np.testing.assert_allclose(
+        tf.signal.fftnd(z, [3, 7], [0, 2]).numpy(), np.fft.fftn(cube, [3, 7], [0, 2]), atol=1e-10
+    )
+
+
+def _lengths(cube: np.ndarray, axes: list[int] | None) -> list[int]:
+    return [cube.shape[axis] for axis in (range(cube.ndim) if axes is None else axes)]
+
+
+def test_bad_arguments_of_transforms_are_named() -> None:
+    for function, text in [
+        (lambda: tf.signal.fft(tf.constant([1, 2])), "complex64"),
+        (lambda: tf.signal.rfft(tf.constant([1j])), "float32"),
+        (lambda: tf.signal.rfft(tf.constant([1.0]), [0]), "fft_length must be >= 1"),
+        (lambda: tf.signal.rfft2d(tf.constant([1.0])), "rank >= 2"),
+        (lambda: tf.signal.fftnd(tf.constant([1j]), axes=[3]), "axes must be in"),
+        (lambda: tf.signal.dct(tf.constant([1.0]), 5), "type must be one of"),
+        (lambda: tf.signal.frame(tf.constant([1.0]), 0, 1), "frame_length must be >= 1"),
+        (lambda: tf.signal.mdct(tf.constant([1.0] * 8), 6), "multiple of 4"),
+        (lambda: tf.signal.linear_to_mel_weight_matrix(lower_edge_hertz=5000.0), "lower_edge_hertz must be <"),
+    ]:
+        with pytest.raises((TypeError, ValueError, tf.errors.InvalidArgumentError), match=text):
+            function()
+
+
+def test_memory_goes_back() -> None:
+    before = tf.memory.live_bytes()
+    z = tf.signal.fft(tf.constant(complex_cases.CUBE)) * 2j
+    assert tf.memory.live_bytes() == before + complex_cases.CUBE.nbytes
+    del z
+    assert tf.memory.live_bytes() == before
