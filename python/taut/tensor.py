@@ -138,11 +138,12 @@ _ARRAY_MEMBERS: dict[str, Any] = {
     "__repr__": _repr,
     "_repr_html_": _html,
     "__format__": _format,
+    # Not a function of this module: the calling code decides what it may see.
+    "get_shape": Array._seen_shape,
     "__iter__": _iter,
     "__round__": _round,
     "__contains__": _contains,
     "set_shape": _set_shape,
-    "get_shape": lambda self: self.shape,
     "ref": lambda self: Reference(self),
     "tolist": lambda self: np.asarray(self).tolist(),
     "T": property(lambda self: raw.transpose(self), doc="The tensor with its axes reversed."),

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
 from ..errors import DynamicShapeError
+from ..recording import call_with_functions
 from . import values
 from .choice import RetraceWithPlan
 from .values import NoReturn, Plan, Unset
@@ -208,7 +209,7 @@ def while_tensor(statement: Statement, test: Callable, body: Callable) -> None:
             body()
             return leave()
 
-        return _native.while_loop(holds, step, tensors)
+        return call_with_functions(_native.while_loop, holds, step, tensors)
 
     statement.run(loop)
     _returned(statement, test)
@@ -241,7 +242,7 @@ def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body:
             body(row(found))
             return leave(), ()
 
-        return _native.scan(step, tensors, rows_of)[0]
+        return call_with_functions(_native.scan, step, tensors, rows_of)[0]
 
     def until(tensors: list, enter: Callable, leave: Callable) -> list:
         return _counted(
@@ -279,7 +280,7 @@ def _counted(first: Any, delta: Any, goes_on: Callable, target: Callable, rest: 
         body(target(states[0]))
         return [states[0] + delta, *leave()]
 
-    return _native.while_loop(holds, step, [first, *tensors])[1:]
+    return call_with_functions(_native.while_loop, holds, step, [first, *tensors])[1:]
 
 
 def unless_ended(goes_on: Any, extra_test: Callable | None) -> Any:
