@@ -250,6 +250,7 @@ class Function:
             body = conversion.lazily_converted(python_function)
         flat = None if input_signature is None else nest.flatten(input_signature)
         self._traces = Traces(self._name, flat, bool(reduce_retracing), on_retrace)
+        self._traces.is_recorded = not _is_of_package(python_function)
         self._converted = body
         self._traced = _in_trace(self._name, python_function, body, self._traces)
         self._native = _native.Function(
@@ -360,6 +361,7 @@ class Function:
         options = {**self._options, "input_signature": specs, "autograph": False}
         found = Function(made, **options)
         found._traces.counted_by = self._traces
+        found._traces.is_recorded = self._traces.is_recorded
         return found
 
     @property
@@ -405,6 +407,15 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<tf.function {self._name}: {self._native.trace_count} traces>"
+
+
+def _is_of_package(function: Callable) -> bool:
+    """Whether the code is that of this package or of Keras, which may read every size."""
+    from .autograph.callables import is_never_converted
+
+    code = getattr(inspect.unwrap(function, stop=lambda one: hasattr(one, "__code__")), "__code__", None)
+    own = getattr(function, "__taut_converted__", None)
+    return own is None and code is not None and is_never_converted(code.co_filename)
 
 
 def _weak_method(function: Callable, instance: Any) -> Callable:

@@ -36,6 +36,8 @@ class Traces:
         # For `reduce_retracing`: arguments, and the shapes of their tensors so far.
         self._shapes: list[tuple[Any, list[TensorShape]]] = []
         self._has_warned = False
+        #: Whether the code is recorded.
+        self.is_recorded = True
         #: How often the code was called.
         self.count = 0
         #: Those of another function that counts these calls, too.
@@ -53,7 +55,7 @@ class Traces:
         self.count += 1
         if self.counted_by is not None:
             self.counted_by.count += 1
-        if shapes is None and not _depth.value:
+        if not self.is_recorded or (shapes is None and not _depth.value):
             return function(*args, **kwargs)
         recording = Recording(arguments, shapes)
         before = _native.set_recording(recording)

@@ -344,7 +344,17 @@ def _is_stateful(value: Any) -> bool:
     from . import optimizers, random
     from .module import Module
 
-    return isinstance(value, (Module, optimizers.Optimizer, random.Generator))
+    return isinstance(value, (Module, optimizers.Optimizer, random.Generator, *_stateful_classes))
+
+
+#: Further classes of such objects.
+_stateful_classes: list[type] = []
+
+
+def record_calls(stateful: type) -> None:
+    """Records each call of an object of this class as one."""
+    _stateful_classes.append(stateful)
+    setattr(stateful, "__call__", recorded(stateful.__call__))
 
 
 def tensors(value: Any) -> Iterator[Any]:

@@ -101,8 +101,8 @@ def _contains(self: Array, _value: Any) -> Any:
 
 
 def _set_shape(self: Array, shape: ShapeLike) -> None:
-    """Raises ValueError unless the tensor has this shape; shapes are always fully known."""
-    self.shape.assert_is_compatible_with(shape)
+    """Raises ValueError unless the tensor can have this shape."""
+    self._seen_shape().assert_is_compatible_with(shape)
 
 
 def _to_device(self: Array, device: Any, /, *, stream: Any = None) -> Array:

@@ -4,7 +4,7 @@ use crate::array::{read, wrap};
 use crate::call::{call, call_back};
 use crate::convert;
 use crate::nest::{Leaves, Tree, indexed_slices};
-use crate::recording::{self, method};
+use crate::recording::method;
 use crate::thread_bound::ThreadBound;
 use crate::variable::wrap_variable;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -305,7 +305,6 @@ struct ForwardState {
 impl ForwardAccumulator {
     #[new]
     fn new(primals: &Bound<'_, PyAny>, tangents: &Bound<'_, PyAny>) -> PyResult<ForwardAccumulator> {
-        recording::note_unrecorded(primals.py());
         Ok(ForwardAccumulator(ThreadBound::new(ForwardState {
             given: (sources(&tree(primals)?), sources(&tree(tangents)?)),
             forward: RefCell::new(None),
