@@ -102,7 +102,11 @@ class ConcreteFunction:
                 self._open.forget()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function; raises TypeError if the arguments do not fit."""
+        """Calls the function; raises TypeError if the arguments do not fit. Arguments that are no tensors may be left out."""
+        is_bound = [not any(isinstance(leaf, TensorSpec) for leaf in nest.flatten(arg)) for arg in self._args]
+        if any(is_bound) and len(args) == len(self._args) - sum(is_bound) and not kwargs:
+            given = iter(args)
+            args = tuple(own if bound else next(given) for own, bound in zip(self._args, is_bound))
         self._check(args, kwargs)
         if self._open is not None and self._open is not self._function:
             leaves = zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs]))

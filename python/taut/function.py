@@ -466,7 +466,8 @@ def function(
 
     Fused loops become machine code where the processor supports it, unless `jit_compile` is False: then they are
     interpreted, with the same results. `reduce_retracing=True` treats sizes that vary as unknown.
-    `on_retrace` is "warn", "allow" or "deny". `cache_bytes` bounds the bytes that traces hold between calls.
+    `on_retrace` is "warn", "allow" or "deny". `experimental_implements`, a name for other compilers, and
+    `experimental_autograph_options`, parts of AutoGraph to leave out, are accepted: nothing here depends on them. `cache_bytes` bounds the bytes that traces hold between calls.
 
     `memory_budget` is the number of bytes that a call may allocate, as a number, as text ("200MB") or as a
     `tf.memory.MemoryBudget`. Values are dropped and computed again, or the batch is split, so that the call fits at the
@@ -481,14 +482,8 @@ def function(
     4000
     """
 
-    unused = {
-        "experimental_implements": experimental_implements,
-        "experimental_autograph_options": experimental_autograph_options,
-        "experimental_attributes": experimental_attributes,
-    }
-    for option, value in unused.items():
-        if value is not None:
-            raise ValueError(f"tf.function: {option} is not supported, got {value!r}")
+    if experimental_attributes is not None:
+        raise ValueError(f"tf.function: experimental_attributes is not supported, got {experimental_attributes!r}")
 
     def decorated(inner: Callable) -> Function:
         return Function(

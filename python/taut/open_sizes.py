@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _native
 from .errors import InvalidArgumentError
-from .recording import ChangedError, Objects, Recording, sizes, tensors
+from .recording import ChangedError, Objects, Recording, UnknownError, frozen, sizes, tensors
 from .shape import TensorShape
 from .spec import TensorSpec
 
@@ -128,7 +128,10 @@ class Traces:
             relaxed = [_common(*pair) for pair in zip(shapes, given)]
             self._shapes[i] = (known, relaxed)
             return relaxed
-        self._shapes.append((arguments, given))
+        try:
+            self._shapes = [*self._shapes[-_KEPT + 1 :], (frozen(arguments, _is_tensor), given)]
+        except UnknownError:
+            pass  # Arguments that cannot be compared later.
         return given
 
     def _report(self, reason: str) -> None:
@@ -142,6 +145,10 @@ class Traces:
             file, _, line = _native.calling_line().rpartition(":")
             text = f"{self._name} is traced again for a new size of an open dimension: {reason}"
             warnings.warn_explicit(text, RuntimeWarning, file, int(line) if line.isdigit() else 0)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, _native.Tensor)
 
 
 def _common(one: TensorShape, other: TensorShape) -> TensorShape:

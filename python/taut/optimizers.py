@@ -15,6 +15,11 @@ from .recording import call_recorded, unrecorded
 from .tape import GradientTape
 
 
+def _apply(optimizer: Optimizer, pairs: list) -> None:
+    assert optimizer._native is not None
+    optimizer._native.apply(pairs)
+
+
 class Optimizer:
     """Base class: updates variables by their gradients. The state is created for the first variables it is given."""
 
@@ -70,7 +75,7 @@ class Optimizer:
         if self._native is None:
             self.build([variable for _, variable in pairs])
         assert self._native is not None
-        call_recorded(self._native.apply, pairs)
+        call_recorded(_apply, self, pairs)
         for gradient, variable in pairs:
             constraint = getattr(variable, "constraint", None)
             if gradient is not None and constraint is not None:

@@ -17,6 +17,7 @@ import contextlib
 import enum
 import functools
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -39,10 +40,10 @@ class _Call:
         self.function, self.args, self.kwargs, self.result, self.line = function, args, kwargs, result, line
 
     def replay(self, new: Objects) -> None:
-        args, kwargs = new.of(self.args), new.of(self.kwargs)
+        function, args, kwargs = new.of(self.function), new.of(self.args), new.of(self.kwargs)
         _native.set_replayed_line(*self.line)
         try:
-            made = self.function(*args, **kwargs)
+            made = function(*args, **kwargs)
         finally:
             _native.set_replayed_line()
         new.pair(self.result, made)
@@ -67,6 +68,19 @@ def _is_float(value: np.ndarray) -> bool:
     return value.dtype.kind in "fc"
 
 
+class _Weak:
+    """An object that a recording does not keep alive: a variable, a layer, another function."""
+
+    def __init__(self, value: Any) -> None:
+        self._reference = weakref.ref(value)
+
+    def get(self) -> Any:
+        found = self._reference()
+        if found is None:
+            raise ChangedError("an object that its code has used no longer exists")
+        return found
+
+
 class Objects:
     """The objects of a replay in place of the recorded ones."""
 
@@ -85,11 +99,15 @@ class Objects:
         """A recorded structure, with new objects."""
         if isinstance(value, _Body):
             return value.replayed(self)
+        if isinstance(value, _Weak):
+            return value.get()
         found = self.find(value)
         return _rebuilt(value, self.of) if found is None else found
 
     def pair(self, old: Any, new: Any) -> None:
         """Takes the parts of a new result in place of those of the recorded one."""
+        if isinstance(old, _Weak):
+            old = old.get()
         if _is_made(old):
             if type(old) is not type(new):
                 raise ChangedError
@@ -173,22 +191,45 @@ _CONSTANTS = (
     np.dtype,
     TensorShape,
     types.BuiltinFunctionType,
-    _native.Variable,
     _native.DType,
     _native.Op,
-    _native.Function,
 )
 
 
-class _UnknownError(Exception):
+class UnknownError(Exception):
     pass
+
+
+def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
+    """A structure that later changes of lists and arrays do not affect, and that keeps no variable alive. `knows` says
+    whether an object was made by a recorded call. Raises UnknownError for objects that a replay could not use.
+    """
+    if isinstance(value, _native.Tensor):
+        if value.is_symbolic and not knows(value):
+            raise UnknownError("a tensor comes from a call that cannot be recorded")
+        return value
+    if isinstance(value, (*_CONSTANTS, _Body, _Weak)) or knows(value) or _is_of_package(value):
+        return value
+    if isinstance(value, (_native.Variable, _native.Function)) or _is_stateful(value):
+        return _Weak(value)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.copy()
+    if _parts(value) is None:
+        raise UnknownError(f"an argument is a {type(value).__name__}")
+    return _rebuilt(value, lambda part: frozen(part, knows))
+
+
+def _is_of_package(value: Any) -> bool:
+    """Whether it is a function or a method of this package, of the extension module or of Keras."""
+    if isinstance(value, types.FunctionType):
+        return (value.__module__ or "").startswith(("taut.", "keras."))
+    return isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType))
 
 
 class Recording:
     """The calls of a function, or of the body of a loop or branch."""
 
     def __init__(self, arguments: Any, shapes: list[TensorShape] | None = None, outer: Recording | None = None) -> None:
-        self.arguments = arguments
         self.inputs = list(tensors(arguments))
         self._outer = outer
         self._known = {id(one): one for one in self.inputs}
@@ -200,6 +241,11 @@ class Recording:
         self.result: Any = None
         #: Why it holds for these sizes only, with the line.
         self.reason: str | None = None
+        self.arguments: Any = None
+        try:
+            self.arguments = frozen(arguments, self._knows)
+        except UnknownError as unknown:
+            self.invalidate(_native.calling_line(), str(unknown))
 
     # Called by the extension module.
 
@@ -211,9 +257,10 @@ class Recording:
             self.invalidate(f"{file}:{line}", "a call before this one cannot be recorded")
         self._nodes = after
         try:
-            call = _Call(function, self._frozen(args), self._frozen(kwargs or {}), result, (file, line))
             self._learn(result)
-        except _UnknownError as unknown:
+            given = (function, args, kwargs or {}, result)
+            call = _Call(*(frozen(one, self._knows) for one in given), (file, line))
+        except UnknownError as unknown:
             self.invalidate(f"{file}:{line}", str(unknown))
             return
         self._entries.append(call)
@@ -259,30 +306,16 @@ class Recording:
         if parts is not None:
             for part in parts:
                 self._learn(part)
-        elif not _is_made(value) and not isinstance(value, _CONSTANTS):
-            raise _UnknownError(f"the result of a call is a {type(value).__name__}")
-
-    def _frozen(self, value: Any) -> Any:
-        """A structure that later changes of lists and arrays do not affect."""
-        if isinstance(value, _native.Tensor):
-            if value.is_symbolic and not self._knows(value):
-                raise _UnknownError("a tensor comes from a call that cannot be recorded")
-            return value
-        if isinstance(value, (*_CONSTANTS, _Body)) or self._knows(value) or _is_stateful(value):
-            return value
-        if isinstance(value, np.ndarray) and value.dtype != object:
-            return value.copy()
-        if _parts(value) is None:
-            raise _UnknownError(f"an argument is a {type(value).__name__}")
-        return _rebuilt(value, self._frozen)
+        elif not _is_made(value) and not isinstance(value, (*_CONSTANTS, _native.Variable)):
+            raise UnknownError(f"the result of a call is a {type(value).__name__}")
 
     def finish(self, result: Any) -> None:
         """Ends the recording with the function's result."""
         if _native.num_traced_calls() != self._nodes:
             self.invalidate(_native.calling_line(), "a call cannot be recorded")
         try:
-            self.result = self._frozen(result)
-        except _UnknownError as unknown:
+            self.result = frozen(result, self._knows)
+        except UnknownError as unknown:
             self.invalidate(_native.calling_line(), f"of the result, {unknown}")
 
     def replay(self, arguments: Any, outer: Objects | None = None) -> Any:

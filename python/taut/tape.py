@@ -83,6 +83,8 @@ class GradientTape(_native.GradientTape):
         for leaf in nest.flatten(target):
             _check("gradient", leaf)
         unconnected = UnconnectedGradients(unconnected_gradients).value
+        if isinstance(target, (list, tuple, dict)) and isinstance(output_gradients, (list, tuple, dict)):
+            output_gradients = nest.flatten(output_gradients)
         return super().gradient(target, sources, output_gradients, unconnected)
 
     @recorded
