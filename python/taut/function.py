@@ -357,7 +357,7 @@ class Function:
             return self._converted(*own[0], **own[1])
 
         made = functools.wraps(self.python_function)(call)
-        del made.__wrapped__  # type: ignore[attr-defined]
+        del made.__wrapped__
         options = {**self._options, "input_signature": specs, "autograph": False}
         found = Function(made, **options)
         found._traces.counted_by = self._traces
@@ -467,7 +467,8 @@ def function(
     Fused loops become machine code where the processor supports it, unless `jit_compile` is False: then they are
     interpreted, with the same results. `reduce_retracing=True` treats sizes that vary as unknown.
     `on_retrace` is "warn", "allow" or "deny". `experimental_implements`, a name for other compilers, and
-    `experimental_autograph_options`, parts of AutoGraph to leave out, are accepted: nothing here depends on them. `cache_bytes` bounds the bytes that traces hold between calls.
+    `experimental_autograph_options`, parts of AutoGraph, are accepted: nothing here depends on them.
+    `cache_bytes` bounds the bytes that traces hold between calls.
 
     `memory_budget` is the number of bytes that a call may allocate, as a number, as text ("200MB") or as a
     `tf.memory.MemoryBudget`. Values are dropped and computed again, or the batch is split, so that the call fits at the

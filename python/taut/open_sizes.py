@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import threading
 import warnings
 from collections.abc import Callable
@@ -82,7 +84,7 @@ class Traces:
                 continue
             try:
                 # In a trace of its own: one that fails halfway may have assigned to variables.
-                _at_depth(lambda: _native.trace_only(lambda *given: recording.replay(given), *arguments))
+                _at_depth(functools.partial(_tried, recording, arguments))
             except ChangedError as changed:
                 reason = str(changed)
             except Exception as error:
@@ -128,10 +130,9 @@ class Traces:
             relaxed = [_common(*pair) for pair in zip(shapes, given)]
             self._shapes[i] = (known, relaxed)
             return relaxed
-        try:
+        # Otherwise there are arguments that cannot be compared later.
+        with contextlib.suppress(UnknownError):
             self._shapes = [*self._shapes[-_KEPT + 1 :], (frozen(arguments, _is_tensor), given)]
-        except UnknownError:
-            pass  # Arguments that cannot be compared later.
         return given
 
     def _report(self, reason: str) -> None:
@@ -145,6 +146,10 @@ class Traces:
             file, _, line = _native.calling_line().rpartition(":")
             text = f"{self._name} is traced again for a new size of an open dimension: {reason}"
             warnings.warn_explicit(text, RuntimeWarning, file, int(line) if line.isdigit() else 0)
+
+
+def _tried(recording: Recording, arguments: Any) -> None:
+    _native.trace_only(lambda *given: recording.replay(given), *arguments)
 
 
 def _is_tensor(value: Any) -> bool:

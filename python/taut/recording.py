@@ -5,8 +5,8 @@ tapes, assignments, loops with the calls of their bodies. For a new size the rec
 size, in a new trace, which is compiled and planned as any other; the function itself is not called.
 
 That is right because the function's code cannot know a size. In its own lines, `x.shape` has None for open dimensions, as in
-TensorFlow. Whatever else of a size it can learn (`len(x)`, the value of `tf.shape(x)`, a size that code of this package reads on
-its behalf outside of a recorded call) is recorded with its value, and a recording is used only where all of these are the same.
+TensorFlow. Whatever else of a size it can learn (`len(x)`, the value of `tf.shape(x)`, a size that code of this package reads
+for it outside of a recorded call) is recorded with its value, and a recording is used only where all of these are the same.
 A call that cannot be recorded makes the recording useless for other sizes. Then the function is traced again, with a warning
 that names the line.
 """
@@ -60,7 +60,9 @@ class _Seen:
         shape = tuple(array.shape)
         if len(shape) != len(self.dims) or any(a is not None and a != b for a, b in zip(self.dims, shape)):
             raise ChangedError(f"its code has read a size that is another one now (at {self.at})")
-        if self.value is not None and not np.array_equal(self.value, np.asarray(array), equal_nan=_is_float(self.value)):
+        if self.value is not None and not np.array_equal(
+            self.value, np.asarray(array), equal_nan=_is_float(self.value)
+        ):
             raise ChangedError(f"its code has read a value that is another one now (at {self.at})")
 
 
@@ -88,10 +90,8 @@ class Objects:
         self._outer = outer
         self._new: dict[int, Any] = {}
 
-    def set(self, old: Any, new: Any) -> None:
-        self._new[id(old)] = new
-
     def find(self, old: Any) -> Any:
+        """The object in place of a recorded one; None if it stays."""
         found = self._new.get(id(old))
         return self._outer.find(old) if found is None and self._outer is not None else found
 
@@ -111,15 +111,16 @@ class Objects:
         if _is_made(old):
             if type(old) is not type(new):
                 raise ChangedError
-            self.set(old, new)
+            self._new[id(old)] = new
         parts = _parts(old)
         if parts is None:
             if not _is_made(old) and not _is_same(old, new):
                 raise ChangedError
             return
         others = _parts(new)
-        is_alike = type(old) is type(new) and others is not None and len(parts) == len(others)
-        if not is_alike or (isinstance(old, dict) and list(old) != list(new)):
+        if type(old) is not type(new) or others is None or len(parts) != len(others):
+            raise ChangedError
+        if isinstance(old, dict) and list(old) != list(new):
             raise ChangedError
         for one, other in zip(parts, others):
             self.pair(one, other)
@@ -197,7 +198,7 @@ _CONSTANTS = (
 
 
 class UnknownError(Exception):
-    pass
+    """An object that a replay could not use."""
 
 
 def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
@@ -258,12 +259,11 @@ class Recording:
         self._nodes = after
         try:
             self._learn(result)
-            given = (function, args, kwargs or {}, result)
-            call = _Call(*(frozen(one, self._knows) for one in given), (file, line))
+            parts = [frozen(one, self._knows) for one in (function, args, kwargs or {}, result)]
         except UnknownError as unknown:
             self.invalidate(f"{file}:{line}", str(unknown))
             return
-        self._entries.append(call)
+        self._entries.append(_Call(parts[0], parts[1], parts[2], parts[3], (file, line)))
 
     def add_failure(self, error: BaseException, at: str) -> None:
         """Notes that a call has failed: what the code does then may depend on sizes."""

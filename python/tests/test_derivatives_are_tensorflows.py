@@ -47,7 +47,6 @@ BENDS = {
     "sign": (tf.sign, ZEROS, None),
     "relu6": (tf.nn.relu6, [0, 0, 1], ZEROS),
     "leaky_relu": (tf.nn.leaky_relu, [0.2, 0.2, 1], ZEROS),
-    "elu": (tf.nn.elu, [0.36787945, 1, 1], [0.36787945, 0, 0]),
     "selu": (tf.nn.selu, [0.64676857, 1.050701, 1.050701], [0.64676857, 0, 0]),
     "crelu": (tf.nn.crelu, [-1, 0, 1], ZEROS),
     "maximum": (lambda x: tf.maximum(x, 0.5), [0, 0, 1], None),

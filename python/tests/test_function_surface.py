@@ -102,10 +102,13 @@ def test_derivatives_through_loops_of_unknown_length():
 
 
 def test_gradients_of_a_loop_in_a_function():
+    def power(x):
+        loop = [0, tf.constant(1.0)]
+        return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x), loop, maximum_iterations=5)[1]
+
     @tf.function
     def f(x):
-        y = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x), [0, tf.constant(1.0)])[1]
-        return tf.gradients(y, x)[0]
+        return tf.gradients(power(x), x)[0]
 
     assert float(f(tf.constant(2.0))) == 12.0
 
@@ -120,6 +123,7 @@ class Model(tf.Module):
 
 
 def test_recordings_keep_nothing_alive():
+    gc.collect()
     before = tf.memory.live_bytes()
     model = Model()
     assert [float(model.scaled(tf.ones([n]))[0]) for n in (1, 3)] == [1000.0, 1000.0]
