@@ -426,7 +426,9 @@ impl Tensor {
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]
 pub fn as_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>) -> Object<'py> {
-    recording::function(value.py(), "as_tensor", &[Some(value), dtype], || converted(value, dtype, Memory::Share))
+    recording::function(value.py(), "as_tensor", &[Some(value), dtype], || {
+        converted(value, dtype, Memory::Share)
+    })
 }
 
 /// Converts an object to a tensor: of strings, if the type says so or if it has none and is made of strings.
@@ -456,7 +458,9 @@ fn converted<'py>(
 /// Converts an operand beside a tensor of type `dtype`, which numbers, lists and arrays take.
 #[pyfunction]
 pub fn tensor_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Object<'py> {
-    recording::function(value.py(), "tensor_beside", &[Some(value), Some(dtype)], || operand_beside(value, dtype))
+    recording::function(value.py(), "tensor_beside", &[Some(value), Some(dtype)], || {
+        operand_beside(value, dtype)
+    })
 }
 
 fn operand_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Object<'py> {
@@ -473,5 +477,7 @@ fn operand_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> 
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]
 pub fn own_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>) -> Object<'py> {
-    recording::function(value.py(), "own_tensor", &[Some(value), dtype], || converted(value, dtype, Memory::Own))
+    recording::function(value.py(), "own_tensor", &[Some(value), dtype], || {
+        converted(value, dtype, Memory::Own)
+    })
 }

@@ -96,9 +96,9 @@ mod _native {
     #[pymodule_export]
     use super::profile::{Profiler, Timeline, mark};
     #[pymodule_export]
-    use super::recording::{is_recording_calls, recorded_call, set_recording};
-    #[pymodule_export]
     use super::random::{next_key, random_state, set_random_state, set_seed};
+    #[pymodule_export]
+    use super::recording::{is_recording_calls, recorded_call, set_recording};
     #[pymodule_export]
     use super::string_ops::{
         StringRegex, StringTable, string_bytes_split, string_compare, string_decode, string_encode,

@@ -143,7 +143,10 @@ impl GradientTape {
 
     #[pyo3(signature = (*_error))]
     fn __exit__(slf: &Bound<'_, Self>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
-        effect(slf, "__exit__", &[], || Ok(slf.get().inner()?.stop()))
+        effect(slf, "__exit__", &[], || {
+            slf.get().inner()?.stop();
+            Ok(())
+        })
     }
 
     /// Starts recording these tensors and variables.
@@ -176,11 +179,17 @@ impl GradientTape {
 
     /// Pauses recording until `_resume` is called.
     fn _pause(slf: &Bound<'_, Self>) -> PyResult<()> {
-        effect(slf, "_pause", &[], || Ok(slf.get().inner()?.stop()))
+        effect(slf, "_pause", &[], || {
+            slf.get().inner()?.stop();
+            Ok(())
+        })
     }
 
     fn _resume(slf: &Bound<'_, Self>) -> PyResult<()> {
-        effect(slf, "_resume", &[], || Ok(slf.get().inner()?.resume()))
+        effect(slf, "_resume", &[], || {
+            slf.get().inner()?.resume();
+            Ok(())
+        })
     }
 
     /// Whether it is recording.
@@ -191,7 +200,10 @@ impl GradientTape {
 
     /// Drops everything that was recorded and watched, and keeps recording.
     fn reset(slf: &Bound<'_, Self>) -> PyResult<()> {
-        effect(slf, "reset", &[], || Ok(slf.get().inner()?.reset()))
+        effect(slf, "reset", &[], || {
+            slf.get().inner()?.reset();
+            Ok(())
+        })
     }
 
     /// The number of recorded ops.

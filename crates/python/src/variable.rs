@@ -128,15 +128,21 @@ impl Variable {
     }
 
     fn _assign<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        method(slf, "_assign", &[value], || none(slf, assign(slf, value, |variable, value| variable.assign(value))))
+        method(slf, "_assign", &[value], || {
+            none(slf, assign(slf, value, |variable, value| variable.assign(value)))
+        })
     }
 
     fn _assign_add<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        method(slf, "_assign_add", &[value], || none(slf, assign(slf, value, |variable, value| variable.assign_add(value))))
+        method(slf, "_assign_add", &[value], || {
+            none(slf, assign(slf, value, |variable, value| variable.assign_add(value)))
+        })
     }
 
     fn _assign_sub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        method(slf, "_assign_sub", &[value], || none(slf, assign(slf, value, |variable, value| variable.assign_sub(value))))
+        method(slf, "_assign_sub", &[value], || {
+            none(slf, assign(slf, value, |variable, value| variable.assign_sub(value)))
+        })
     }
 
     fn _scatter<'py>(

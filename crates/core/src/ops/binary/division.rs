@@ -32,9 +32,12 @@ static DIV_NO_NAN: Elementwise = Elementwise::binary("div_no_nan", Binary::DivNo
 
 /// The gradient is linear in that of the output, also where an operand is zero: so the product can be part of a gradient rule.
 static MUL_NO_NAN: Elementwise = Elementwise::binary("mul_no_nan", Binary::MulNoNan, ComputeDType::Float)
-    .grad(Saves::others, |call, g, i| {
-        if i == 0 { mul_no_nan(g, call.input(1)?) } else { mul_no_nan(call.input(0)?, g) }
-    });
+    .grad(
+        Saves::others,
+        |call, g, i| {
+            if i == 0 { mul_no_nan(g, call.input(1)?) } else { mul_no_nan(call.input(0)?, g) }
+        },
+    );
 
 /// Only the gradient of the divisor needs the operands.
 fn remainder_saves(wanted: Set) -> Saves {
