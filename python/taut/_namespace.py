@@ -5,12 +5,17 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
 from . import _native, _raw_ops
 from ._missing import explain
 from ._surface import SURFACE, Missing, Object, OpName, Row, Wrapped
+from .recording import recorded
+
+#: Modules of functions that compute tensors from tensors. Their calls are recorded as one each.
+_RECORDED = ("taut._ops.", "taut.math_special", "taut.tensor")
 
 
 @functools.cache
@@ -24,7 +29,12 @@ def resolve(name: str, row: Row) -> Any:
         case Object(module, ""):
             return importlib.import_module(module)
         case Object(module, own):
-            return getattr(importlib.import_module(module), own)
+            found = getattr(importlib.import_module(module), own)
+            if isinstance(found, types.FunctionType) and module.startswith(_RECORDED):
+                found = recorded(found)
+                # A pickle names the module.
+                setattr(sys.modules[module], own, found)
+            return found
         case Wrapped(module, function, op):
             return getattr(importlib.import_module(module), function)(name, getattr(_raw_ops, op))
         case Missing(full_name):

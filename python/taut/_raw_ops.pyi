@@ -621,6 +621,9 @@ def moveaxis(x: TensorLike, source: IntsLike, destination: IntsLike, *, name: st
 def mul(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise product, `x * y`. Also `x * y` on tensors and scalars."""
 
+def mul_no_nan(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
+    """`x * y`, and 0 where `y` is 0, even if `x` is infinite or NaN."""
+
 def neg(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The negative of each element; integers wrap. Also `-x` on tensors."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _namespace, _native, _raw_ops as raw, nest
+from .recording import call_recorded
 from .tape import GradientTape, is_zero
 
 __all__ = ["ForwardAccumulator", "GradientTape"]
@@ -23,7 +24,7 @@ class ForwardAccumulator:
     """
 
     def __init__(self, primals: Any, tangents: Any) -> None:
-        self._native = _native.ForwardAccumulator(primals, tangents)
+        self._native = call_recorded(_native.ForwardAccumulator, primals, tangents)
 
     def __enter__(self) -> ForwardAccumulator:
         self._native.__enter__()

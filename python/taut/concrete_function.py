@@ -85,17 +85,38 @@ class ConcreteFunction:
         self._no_plan: Exception = ValueError(
             "a plan needs all sizes: call `plan` of the function itself with known sizes"
         )
-        # With unknown sizes, the first call traces.
+        #: With open dimensions, the function of the tensors alone, traced once for all sizes.
+        self._open: Function | None = None
         if all(spec.shape.is_fully_defined() for spec in specs):
             try:
                 self._plan = function.plan(*args, **kwargs)
             except DynamicShapeError as reason:
                 self._no_plan = reason
+        else:
+            has_signature = function.input_signature is not None
+            self._open = function if has_signature else function._of_tensors(args, kwargs, specs)
+            try:
+                # Traced now, for a size in place of open ones. If that is not possible, the first call traces.
+                _traced_specs(self._open._traced, self._trial_arguments(), {})
+            except Exception:
+                self._open.forget()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function; raises TypeError if the arguments do not fit."""
+        """Calls the function; raises TypeError if the arguments do not fit. Arguments that are no tensors may be left out."""
+        is_bound = [not any(isinstance(leaf, TensorSpec) for leaf in nest.flatten(arg)) for arg in self._args]
+        if any(is_bound) and len(args) == len(self._args) - sum(is_bound) and not kwargs:
+            given = iter(args)
+            args = tuple(own if bound else next(given) for own, bound in zip(self._args, is_bound))
         self._check(args, kwargs)
+        if self._open is not None and self._open is not self._function:
+            leaves = zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs]))
+            return self._open(*(given for given, wanted in leaves if isinstance(wanted, TensorSpec)))
         return self._function(*args, **kwargs)
+
+    def _trial_arguments(self) -> list:
+        """The arguments of the function with open dimensions, with a size in place of those."""
+        assert self._open is not None
+        return nest.map_structure(lambda leaf: _sized(leaf, _TRIAL_SIZES[0]), list(self._open.input_signature))
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raises TypeError for tensors that do not fit the signature."""
@@ -133,7 +154,10 @@ class ConcreteFunction:
     def structured_outputs(self) -> Any:
         """The results, with TensorSpecs for tensors."""
         if self._outputs is None:
-            self._outputs = (traced_specs(self._function._traced, self._args, self._kwargs),)
+            if self._open is not None:
+                self._outputs = (traced_specs(self._open._traced, tuple(self._open.input_signature), {}),)
+            else:
+                self._outputs = (traced_specs(self._function._traced, self._args, self._kwargs),)
         return self._outputs[0]
 
     @property
@@ -144,6 +168,8 @@ class ConcreteFunction:
     @property
     def variables(self) -> tuple:
         """The variables that the function reads or writes."""
+        if self._open is not None:
+            return tuple(self._open._native.used_variables(*placeholders(self._trial_arguments())))
         args, kwargs = placeholders(list(self._args)), placeholders(self._kwargs)
         return tuple(self._function._native.used_variables(*args, **kwargs))
 

@@ -9,6 +9,7 @@ from . import _native, _raw_ops as raw, nest, tensor_array
 from ._common import refuse_option
 from .errors import InvalidArgumentError
 from .ragged import has_strings, map_rows
+from .recording import call_with_functions
 from .shape import TensorShape
 from .spec import TensorSpec
 
@@ -70,7 +71,7 @@ def while_loop(
         test, step, states, packed = tensor_array.as_loop(test, step, states)
     if maximum_iterations is not None:
         maximum_iterations = int(maximum_iterations)
-    done = _native.while_loop(test, step, states, invariants, maximum_iterations, grad_budget)
+    done = call_with_functions(_native.while_loop, test, step, states, invariants, maximum_iterations, grad_budget)
     done = _constant_unless(done, back_prop)
     if packed is not None:
         done = packed(done)
@@ -109,7 +110,7 @@ def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None =
     pred = _native.as_tensor(pred)
     if not pred.is_symbolic:
         return true_fn() if bool(pred) else false_fn()
-    return _native.cond(pred, true_fn, false_fn)
+    return call_with_functions(_native.cond, pred, true_fn, false_fn)
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str | None = None) -> Any:
@@ -130,7 +131,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = N
     if not index.is_symbolic:
         number = int(index)
         return functions[number if 0 <= number < len(functions) else -1]()
-    return _native.switch_case(index, functions)
+    return call_with_functions(_native.switch_case, index, functions)
 
 
 def case(
@@ -181,7 +182,7 @@ def map_fn(
     wanted = fn_output_signature if fn_output_signature is not None else dtype
     if has_strings(elems):
         return map_rows(fn, elems)
-    made = _native.map_fn(fn, elems, parallel_iterations, memory_budget)
+    made = call_with_functions(_native.map_fn, fn, elems, parallel_iterations, memory_budget)
     if wanted is not None:
         _check_types(made, wanted)
     return _constant_unless(made, back_prop)
@@ -200,7 +201,7 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     reason = "ops without a batching rule always run as a loop"
     refuse_option("vectorized_map", "fallback_to_while_loop", fallback_to_while_loop, reason, default=True)
     (fn,) = _convertible(fn)
-    return _native.vectorized_map(fn, elems)
+    return call_with_functions(_native.vectorized_map, fn, elems)
 
 
 def scan(
@@ -223,7 +224,7 @@ def scan(
         after = fn(state, row)
         return after, after
 
-    _, states = _native.scan(step, first, rest, reverse, grad_budget)
+    _, states = call_with_functions(_native.scan, step, first, rest, reverse, grad_budget)
     if initializer is None:
 
         def joined(one: Any, many: Any) -> Any:
@@ -249,7 +250,7 @@ def _begin(elems: Any, initializer: Any, reverse: bool) -> tuple:
 def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool, back_prop: bool) -> Any:
     (fn,) = _convertible(fn)
     first, rest = _begin(elems, initializer, reverse)
-    last, _ = _native.scan(lambda state, row: (fn(state, row), ()), first, rest, reverse)
+    last, _ = call_with_functions(_native.scan, lambda state, row: (fn(state, row), ()), first, rest, reverse)
     return _constant_unless(last, back_prop)
 
 

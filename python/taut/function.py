@@ -14,6 +14,7 @@ from . import _native, config, memory, nest
 from ._common import refuse
 from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
 from .errors import InvalidArgumentError
+from .open_sizes import Traces
 from .spec import TensorSpec
 
 
@@ -130,7 +131,7 @@ def variable_created() -> None:
         refuse("Variable", text, _CreatedAgainError)
 
 
-def _in_trace(name: str, function: Callable, converted: Callable) -> Callable:
+def _in_trace(name: str, function: Callable, converted: Callable, traces: Traces) -> Callable:
     """The function as it is traced, or run op by op if its shapes depend on values: it takes what converted arguments
     stand for, and is checked for side effects that would happen in the trace alone.
     """
@@ -138,17 +139,17 @@ def _in_trace(name: str, function: Callable, converted: Callable) -> Callable:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal may_create
-        traces = _native.is_tracing()
+        is_traced = _native.is_tracing()
 
         def one(value: Any) -> Any:
             if not hasattr(type(value), "in_trace"):
                 return value
-            return value.in_trace() if traces else value.in_call()
+            return value.in_trace() if is_traced else value.in_call()
 
         args, kwargs = tuple(map(one, args)), {key: one(value) for key, value in kwargs.items()}
         created, before = _creations.count, _contents([args, kwargs])
-        if traces:
-            result = converted(*args, **kwargs)
+        if is_traced:
+            result = traces.call(converted, args, kwargs)
         else:
             # Only the first call creates variables, as in TensorFlow.
             with _running_op_by_op(may_create):
@@ -157,8 +158,8 @@ def _in_trace(name: str, function: Callable, converted: Callable) -> Callable:
         if _contents([args, kwargs]) != before:
             text = "the function must not modify its arguments: lists and dicts must be as they were"
             refuse(name, f"{text}\n  help: modify a copy", ValueError)
-        if traces and _creations.count > created and not _creations.forbidden:
-            _check_creates_once(converted, args, kwargs)
+        if is_traced and _creations.count > created and not _creations.forbidden:
+            _check_creates_once(lambda *args, **kwargs: traces.call(converted, args, kwargs), args, kwargs)
         return result
 
     return call
@@ -247,7 +248,11 @@ class Function:
             from . import autograph as conversion
 
             body = conversion.lazily_converted(python_function)
-        self._traced = _in_trace(self._name, python_function, body)
+        flat = None if input_signature is None else nest.flatten(input_signature)
+        self._traces = Traces(self._name, flat, bool(reduce_retracing), on_retrace)
+        self._traces.is_recorded = not _is_of_package(python_function)
+        self._converted = body
+        self._traced = _in_trace(self._name, python_function, body, self._traces)
         self._native = _native.Function(
             self._traced,
             self._name,
@@ -343,16 +348,32 @@ class Function:
                 self._concrete[key] = found
         return found
 
+    def _of_tensors(self, args: tuple, kwargs: dict, specs: list[TensorSpec]) -> Function:
+        """The function of the tensors among these arguments, given as TensorSpecs; the others are as they are."""
+
+        def call(*tensors: Any) -> Any:
+            given = iter(tensors)
+            own = nest.map_structure(lambda one: next(given) if isinstance(one, TensorSpec) else one, (args, kwargs))
+            return self._converted(*own[0], **own[1])
+
+        made = functools.wraps(self.python_function)(call)
+        del made.__wrapped__
+        options = {**self._options, "input_signature": specs, "autograph": False}
+        found = Function(made, **options)
+        found._traces.counted_by = self._traces
+        found._traces.is_recorded = self._traces.is_recorded
+        return found
+
     @property
     def traces(self) -> list[Trace]:
         """The traces that were made: the last thousand."""
         return [Trace(*row) for row in self._native.traces()]
 
     def experimental_get_tracing_count(self) -> int:
-        """The number of signatures that the function was traced for. A new size of an open dimension is planned anew and
-        is not a new signature.
+        """How often the Python function was called for a trace. A new size of an open dimension is planned anew, without
+        calling it.
         """
-        return self._native.signature_count
+        return self._traces.count
 
     @property
     def trace_count(self) -> int:
@@ -377,6 +398,7 @@ class Function:
     def forget(self) -> None:
         """Drops all traces; the next call traces again."""
         self._concrete.clear()
+        self._traces.forget()
         self._native.forget()
 
     def release(self) -> None:
@@ -385,6 +407,15 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<tf.function {self._name}: {self._native.trace_count} traces>"
+
+
+def _is_of_package(function: Callable) -> bool:
+    """Whether the code is that of this package or of Keras, which may read every size."""
+    from .autograph.callables import is_never_converted
+
+    code = getattr(inspect.unwrap(function, stop=lambda one: hasattr(one, "__code__")), "__code__", None)
+    own = getattr(function, "__taut_converted__", None)
+    return own is None and code is not None and is_never_converted(code.co_filename)
 
 
 def _weak_method(function: Callable, instance: Any) -> Callable:
@@ -435,7 +466,9 @@ def function(
 
     Fused loops become machine code where the processor supports it, unless `jit_compile` is False: then they are
     interpreted, with the same results. `reduce_retracing=True` treats sizes that vary as unknown.
-    `on_retrace` is "warn", "allow" or "deny". `cache_bytes` bounds the bytes that traces hold between calls.
+    `on_retrace` is "warn", "allow" or "deny". `experimental_implements`, a name for other compilers, and
+    `experimental_autograph_options`, parts of AutoGraph, are accepted: nothing here depends on them.
+    `cache_bytes` bounds the bytes that traces hold between calls.
 
     `memory_budget` is the number of bytes that a call may allocate, as a number, as text ("200MB") or as a
     `tf.memory.MemoryBudget`. Values are dropped and computed again, or the batch is split, so that the call fits at the
@@ -450,14 +483,8 @@ def function(
     4000
     """
 
-    unused = {
-        "experimental_implements": experimental_implements,
-        "experimental_autograph_options": experimental_autograph_options,
-        "experimental_attributes": experimental_attributes,
-    }
-    for option, value in unused.items():
-        if value is not None:
-            raise ValueError(f"tf.function: {option} is not supported, got {value!r}")
+    if experimental_attributes is not None:
+        raise ValueError(f"tf.function: experimental_attributes is not supported, got {experimental_attributes!r}")
 
     def decorated(inner: Callable) -> Function:
         return Function(

@@ -11,7 +11,13 @@ from typing import Any
 
 from . import _namespace, _native
 from ._trackable import variables_made
+from .recording import call_recorded, unrecorded
 from .tape import GradientTape
+
+
+def _apply(optimizer: Optimizer, pairs: list) -> None:
+    assert optimizer._native is not None
+    optimizer._native.apply(pairs)
 
 
 class Optimizer:
@@ -57,7 +63,7 @@ class Optimizer:
         decay = self._decay
         if "weight_decay" in self._settings and decay is not None:
             settings["weight_decay"], decay = decay, None
-        with _native.InitScope():
+        with unrecorded(), _native.InitScope():
             self._native = _native.Optimizer(type(self).__name__, self._rate, variables, settings, self._clip, decay)
         variables_made(self)
 
@@ -69,7 +75,7 @@ class Optimizer:
         if self._native is None:
             self.build([variable for _, variable in pairs])
         assert self._native is not None
-        self._native.apply(pairs)
+        call_recorded(_apply, self, pairs)
         for gradient, variable in pairs:
             constraint = getattr(variable, "constraint", None)
             if gradient is not None and constraint is not None:

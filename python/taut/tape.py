@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _native, _raw_ops as raw, nest
 from ._common import refuse
+from .recording import call_recorded, recorded
 
 if TYPE_CHECKING:
     from ._typing import TensorLike
@@ -55,6 +56,13 @@ class GradientTape(_native.GradientTape):
     np.float32(6.0)
     """
 
+    def __new__(
+        cls, persistent: bool = False, watch_accessed_variables: bool = True, memory_budget: Any = None
+    ) -> GradientTape:
+        """Creates a tape; in a `with` statement it records."""
+        make, args = super().__new__, (cls, persistent, watch_accessed_variables, memory_budget)
+        return call_recorded(make, *args)
+
     def watch(self, tensor: TensorLike) -> None:
         """Starts recording these tensors and variables."""
         for leaf in nest.flatten(tensor):
@@ -75,8 +83,11 @@ class GradientTape(_native.GradientTape):
         for leaf in nest.flatten(target):
             _check("gradient", leaf)
         unconnected = UnconnectedGradients(unconnected_gradients).value
+        if isinstance(target, (list, tuple, dict)) and isinstance(output_gradients, (list, tuple, dict)):
+            output_gradients = nest.flatten(output_gradients)
         return super().gradient(target, sources, output_gradients, unconnected)
 
+    @recorded
     def jacobian(
         self,
         target: Any,
@@ -102,6 +113,7 @@ class GradientTape(_native.GradientTape):
         found = [one(*pair) for pair in zip(nest.flatten(sources), nest.flatten(found))]
         return nest.pack_sequence_as(sources, found)
 
+    @recorded
     def batch_jacobian(
         self,
         target: Any,
@@ -156,11 +168,13 @@ def _empty(target: Any, gradient: Any) -> Any:
     return None if gradient is None else raw.zeros([*target.shape, *gradient.shape], gradient.dtype)
 
 
+@recorded
 def stop_gradient(input: TensorLike, name: str | None = None) -> Any:
     """Returns the input as a constant for differentiation."""
     return nest.map_structure(raw.stop_gradient, input)
 
 
+@recorded
 def gradients(
     ys: Any,
     xs: Any,
@@ -182,6 +196,7 @@ def gradients(
     return found
 
 
+@recorded
 def hessians(
     ys: Any,
     xs: Any,

@@ -101,8 +101,8 @@ def _contains(self: Array, _value: Any) -> Any:
 
 
 def _set_shape(self: Array, shape: ShapeLike) -> None:
-    """Raises ValueError unless the tensor has this shape; shapes are always fully known."""
-    self.shape.assert_is_compatible_with(shape)
+    """Raises ValueError unless the tensor can have this shape."""
+    self._seen_shape().assert_is_compatible_with(shape)
 
 
 def _to_device(self: Array, device: Any, /, *, stream: Any = None) -> Array:
@@ -138,11 +138,12 @@ _ARRAY_MEMBERS: dict[str, Any] = {
     "__repr__": _repr,
     "_repr_html_": _html,
     "__format__": _format,
+    # Not a function of this module: the calling code decides what it may see.
+    "get_shape": Array._seen_shape,
     "__iter__": _iter,
     "__round__": _round,
     "__contains__": _contains,
     "set_shape": _set_shape,
-    "get_shape": lambda self: self.shape,
     "ref": lambda self: Reference(self),
     "tolist": lambda self: np.asarray(self).tolist(),
     "T": property(lambda self: raw.transpose(self), doc="The tensor with its axes reversed."),

@@ -33,13 +33,11 @@ impl TensorSpec {
         self.dtype == spec.dtype && self.dims.as_ref().is_none_or(covers)
     }
 
-    /// The number of dimensions, if it is not open.
-    pub(crate) fn rank(&self) -> Option<usize> {
-        self.dims.as_ref().map(Vec::len)
-    }
-
-    /// Leaves the dimensions open in which a shape of the same rank differs.
+    /// Leaves the dimensions open in which a shape differs; all of them if it has another rank.
     pub(crate) fn open_differences(&mut self, shape: &Shape) {
+        if self.dims.as_ref().is_some_and(|dims| dims.len() != shape.rank()) {
+            self.dims = None;
+        }
         for (expected, dim) in self.dims.iter_mut().flatten().zip(shape.iter()) {
             if *expected != Some(*dim) {
                 *expected = None;

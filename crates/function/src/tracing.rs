@@ -189,11 +189,11 @@ where
         }
         let known: Vec<Arc<Signature>> =
             lock(&self.cache).traces().map(|trace| trace.signature.clone()).collect();
+        let has_open_shapes = self.input_signature.is_some() || self.has_open_dimensions(signature);
         let Some(changes) = changes(signature, known.iter().map(|known| &**known)) else {
             return TraceReason::First;
         };
-        let only_sizes = !changes.is_empty() && changes.iter().all(|change| change.only_sizes);
-        if only_sizes && (self.input_signature.is_some() || self.has_open_dimensions(signature)) {
+        if has_open_shapes && known.iter().any(|known| known.differs_only_in_shapes(signature)) {
             return TraceReason::OpenSize(changes);
         }
         TraceReason::Changed(changes)
@@ -214,13 +214,11 @@ where
             return;
         }
         let mut known = lock(&self.open_dimensions);
-        let has_same_ranks = |specs: &&mut Vec<TensorSpec>| {
+        let has_same_types = |specs: &&mut Vec<TensorSpec>| {
             let mut pairs = specs.iter().zip(signature.specs());
-            specs.len() == signature.specs().count()
-                && pairs
-                    .all(|(open, spec)| open.dtype == spec.dtype && open.rank() == Some(spec.shape.rank()))
+            specs.len() == signature.specs().count() && pairs.all(|(open, spec)| open.dtype == spec.dtype)
         };
-        match known.iter_mut().find(has_same_ranks) {
+        match known.iter_mut().find(has_same_types) {
             Some(specs) => {
                 specs.iter_mut().zip(signature.specs()).for_each(|(o, s)| o.open_differences(&s.shape));
             }

@@ -7,7 +7,9 @@ use crate::convert::{self, operand};
 use crate::dtype::{self, DType};
 use crate::error::exception;
 use crate::index;
+use crate::line;
 use crate::numpy::{self, Memory};
+use crate::recording::{self, method, note_read};
 use crate::strings;
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
@@ -83,6 +85,17 @@ pub fn shape<'py>(py: Python<'py>, dims: &[usize]) -> Object<'py> {
     class.call1((PyTuple::new(py, dims)?,))
 }
 
+/// The shape that the caller may see: that of a traced tensor may have open dimensions.
+fn visible_shape<'py>(slf: &Bound<'py, Array>, is_user_code: fn(Python<'_>) -> bool) -> Object<'py> {
+    let dims = &slf.get().spec().shape;
+    if matches!(slf.get().0, ArrayValue::Tensor(_))
+        && let Some(visible) = recording::shape(slf.as_any(), dims, is_user_code)?
+    {
+        return Ok(visible);
+    }
+    shape(slf.py(), dims)
+}
+
 fn unary<'py>(
     slf: &Bound<'py, Array>,
     work: impl FnOnce(taut::Tensor) -> taut::Result<taut::Tensor> + Send,
@@ -99,6 +112,7 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
     if x.is_traced() {
         return Err(crate::error::no_value(py, &x));
     }
+    note_read(slf.as_any())?;
     if x.len() != 1 {
         return Err(PyValueError::new_err(format!(
             "only a tensor of one element can be converted to a Python number, got shape {}",
@@ -134,11 +148,11 @@ macro_rules! operators {
         impl Array {
             $(
                 fn $name<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Object<'py> {
-                    binary::operator(slf, other, false, |x, y| $work(x, y))
+                    method(slf, stringify!($name), &[other], || binary::operator(slf, other, false, |x, y| $work(x, y)))
                 }
 
                 fn $swapped<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Object<'py> {
-                    binary::operator(slf, other, true, |x, y| $work(x, y))
+                    method(slf, stringify!($swapped), &[other], || binary::operator(slf, other, true, |x, y| $work(x, y)))
                 }
             )*
 
@@ -150,7 +164,7 @@ macro_rules! operators {
                 if !modulo.is_none() {
                     return Err(PyTypeError::new_err("pow() of a tensor does not support a modulus"));
                 }
-                binary::operator(slf, other, false, |x, y| taut::pow(x, y))
+                method(slf, "__pow__", &[other], || binary::operator(slf, other, false, |x, y| taut::pow(x, y)))
             }
 
             fn __rpow__<'py>(
@@ -158,47 +172,49 @@ macro_rules! operators {
                 other: &Bound<'py, PyAny>,
                 _modulo: &Bound<'py, PyAny>,
             ) -> Object<'py> {
-                binary::operator(slf, other, true, |x, y| taut::pow(x, y))
+                method(slf, "__rpow__", &[other], || binary::operator(slf, other, true, |x, y| taut::pow(x, y)))
             }
 
             fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Object<'py> {
-                matmul(slf, other, false)
+                method(slf, "__matmul__", &[other], || matmul(slf, other, false))
             }
 
             fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Object<'py> {
-                matmul(slf, other, true)
+                method(slf, "__rmatmul__", &[other], || matmul(slf, other, true))
             }
 
             fn __neg__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
-                unary(slf, |x| taut::neg(x))
+                method(slf, "__neg__", &[], || unary(slf, |x| taut::neg(x)))
             }
 
             fn __pos__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
-                wrap(slf.py(), slf.get().read()?)
+                method(slf, "__pos__", &[], || wrap(slf.py(), slf.get().read()?))
             }
 
             fn __abs__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
-                unary(slf, |x| taut::abs(x))
+                method(slf, "__abs__", &[], || unary(slf, |x| taut::abs(x)))
             }
 
             fn __invert__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
-                unary(slf, |x| if x.dtype() == taut::DType::Bool { taut::logical_not(x) } else { taut::bitwise_not(x) })
+                method(slf, "__invert__", &[], || {
+                    unary(slf, |x| if x.dtype() == taut::DType::Bool { taut::logical_not(x) } else { taut::bitwise_not(x) })
+                })
             }
 
             fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, op: CompareOp) -> Object<'py> {
                 let py = slf.py();
-                let function: BinaryFunction = match op {
-                    CompareOp::Lt => |x, y| taut::less(x, y),
-                    CompareOp::Le => |x, y| taut::less_equal(x, y),
-                    CompareOp::Gt => |x, y| taut::greater(x, y),
-                    CompareOp::Ge => |x, y| taut::greater_equal(x, y),
-                    CompareOp::Eq => |x, y| taut::equal(x, y),
-                    CompareOp::Ne => |x, y| taut::not_equal(x, y),
+                let (name, function): (_, BinaryFunction) = match op {
+                    CompareOp::Lt => ("__lt__", |x, y| taut::less(x, y)),
+                    CompareOp::Le => ("__le__", |x, y| taut::less_equal(x, y)),
+                    CompareOp::Gt => ("__gt__", |x, y| taut::greater(x, y)),
+                    CompareOp::Ge => ("__ge__", |x, y| taut::greater_equal(x, y)),
+                    CompareOp::Eq => ("__eq__", |x, y| taut::equal(x, y)),
+                    CompareOp::Ne => ("__ne__", |x, y| taut::not_equal(x, y)),
                 };
                 if other.is_none() && matches!(op, CompareOp::Eq | CompareOp::Ne) {
                     return Ok(PyBool::new(py, matches!(op, CompareOp::Ne)).to_owned().into_any());
                 }
-                binary::operator(slf, other, false, function)
+                method(slf, name, &[other], || binary::operator(slf, other, false, function))
             }
 
             fn __hash__(&self) -> PyResult<isize> {
@@ -206,11 +222,12 @@ macro_rules! operators {
             }
 
             fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> Object<'py> {
-                wrap(slf.py(), index::get(slf, key)?)
+                method(slf, "__getitem__", &[key], || wrap(slf.py(), index::get(slf, key)?))
             }
 
-            fn __len__(&self) -> PyResult<usize> {
-                match self.spec().shape.first() {
+            fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+                note_read(slf.as_any())?;
+                match slf.get().spec().shape.first() {
                     Some(&rows) => Ok(rows),
                     None => Err(PyTypeError::new_err("a scalar tensor has no len(): expected rank >= 1")),
                 }
@@ -258,6 +275,7 @@ macro_rules! operators {
 
             /// The elements as a read-only NumPy array over the same memory; a NumPy scalar for a scalar tensor.
             fn numpy<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
+                note_read(slf.as_any())?;
                 let tensor = slf.get().read()?;
                 let array = numpy::array(slf, &tensor)?;
                 if tensor.rank() == 0 { array.get_item(PyTuple::empty(slf.py())) } else { Ok(array) }
@@ -269,6 +287,7 @@ macro_rules! operators {
                 dtype: Option<Bound<'py, PyAny>>,
                 copy: Option<bool>,
             ) -> Object<'py> {
+                note_read(slf.as_any())?;
                 let tensor = slf.get().read()?;
                 let array = numpy::array(slf, &tensor)?;
                 match (dtype, copy) {
@@ -294,6 +313,7 @@ macro_rules! operators {
                 dl_device: Option<(i32, i32)>,
                 copy: Option<bool>,
             ) -> Object<'py> {
+                note_read(slf.as_any())?;
                 crate::dlpack::export(slf, stream, max_version, dl_device, copy)
             }
 
@@ -302,8 +322,14 @@ macro_rules! operators {
             }
 
             #[getter]
-            fn shape<'py>(&self, py: Python<'py>) -> Object<'py> {
-                shape(py, &self.spec().shape)
+            fn shape<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
+                visible_shape(slf, line::is_user_code)
+            }
+
+            /// The shape, as a method: `get_shape`.
+            fn _seen_shape<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
+                // AutoGraph calls it for the user's code.
+                visible_shape(slf, |_| true)
             }
 
             #[getter]
@@ -319,14 +345,16 @@ macro_rules! operators {
 
             /// Number of elements.
             #[getter]
-            fn size(&self) -> usize {
-                self.spec().shape.len()
+            fn size(slf: &Bound<'_, Self>) -> PyResult<usize> {
+                note_read(slf.as_any())?;
+                Ok(slf.get().spec().shape.len())
             }
 
             /// Bytes of the elements.
             #[getter]
-            fn nbytes(&self) -> usize {
-                self.spec().bytes()
+            fn nbytes(slf: &Bound<'_, Self>) -> PyResult<usize> {
+                note_read(slf.as_any())?;
+                Ok(slf.get().spec().bytes())
             }
 
             /// Whether it is a traced tensor, which has no elements.
@@ -344,8 +372,9 @@ macro_rules! operators {
 
             /// Strides in elements.
             #[getter]
-            fn strides(&self) -> PyResult<Vec<isize>> {
-                Ok(self.read()?.strides().to_vec())
+            fn strides(slf: &Bound<'_, Self>) -> PyResult<Vec<isize>> {
+                note_read(slf.as_any())?;
+                Ok(slf.get().read()?.strides().to_vec())
             }
 
             /// A number that is unique among live tensors and variables.
@@ -406,7 +435,9 @@ impl Tensor {
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]
 pub fn as_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>) -> Object<'py> {
-    converted(value, dtype, Memory::Share)
+    recording::function(value.py(), "as_tensor", &[Some(value), dtype], || {
+        converted(value, dtype, Memory::Share)
+    })
 }
 
 /// Converts an object to a tensor: of strings, if the type says so or if it has none and is made of strings.
@@ -436,6 +467,12 @@ fn converted<'py>(
 /// Converts an operand beside a tensor of type `dtype`, which numbers, lists and arrays take.
 #[pyfunction]
 pub fn tensor_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Object<'py> {
+    recording::function(value.py(), "tensor_beside", &[Some(value), Some(dtype)], || {
+        operand_beside(value, dtype)
+    })
+}
+
+fn operand_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Object<'py> {
     if value.is_instance_of::<Tensor>() {
         return Ok(value.clone());
     }
@@ -449,5 +486,7 @@ pub fn tensor_beside<'py>(value: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) 
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]
 pub fn own_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>) -> Object<'py> {
-    converted(value, dtype, Memory::Own)
+    recording::function(value.py(), "own_tensor", &[Some(value), dtype], || {
+        converted(value, dtype, Memory::Own)
+    })
 }

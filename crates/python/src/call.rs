@@ -2,6 +2,7 @@
 
 use crate::error::exception;
 use crate::line;
+use crate::recording;
 use pyo3::exceptions::PyReferenceError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -20,6 +21,7 @@ pub fn call<R: Send>(
     work: impl FnOnce() -> taut::Result<R> + Send,
 ) -> PyResult<R> {
     let outcome = if needs_source_location() {
+        recording::note_unrecorded(py);
         let at = line::here(py);
         if bytes < RELEASE_BYTES {
             with_source_location(None, at, work)
@@ -37,6 +39,7 @@ pub fn call<R: Send>(
 /// Runs work of the engine that may call back into Python. The interpreter lock is released, so that it is never held while
 /// waiting for a lock of the engine: that could deadlock with a callback.
 pub fn call_back<R: Send>(py: Python<'_>, work: impl FnOnce() -> taut::Result<R> + Send) -> PyResult<R> {
+    recording::note_unrecorded(py);
     let at = line::here(py);
     py.detach(|| with_source_location(None, at, work)).map_err(|error| exception(py, error))
 }

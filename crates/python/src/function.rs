@@ -6,6 +6,7 @@ use crate::convert;
 use crate::frontier::Frontier;
 use crate::nest::{Leaves, Tree};
 use crate::plan::Plan;
+use crate::recording;
 use crate::thread_bound::ThreadBound;
 use crate::variable::wrap_variable;
 use pyo3::exceptions::PyValueError;
@@ -108,18 +109,12 @@ impl Function {
 
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = arguments(args, kwargs)?;
-        if arguments.holds_strings() {
-            // The bytes of strings are not known from their shapes, so no plan could hold: the function runs op by op.
-            return self.1.get(py)?.call(args, kwargs);
-        }
-        let result = call_back(py, || self.0.call(&arguments))?;
-        result.object(py)
+        let call = || Ok((slf.clone().into_any(), args.clone(), kwargs.cloned()));
+        recording::record(slf.py(), call, || slf.get().run(slf.py(), args, kwargs))
     }
 
     /// The plan of a call with these arguments.
@@ -229,6 +224,23 @@ impl Function {
     }
 }
 
+impl Function {
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = arguments(args, kwargs)?;
+        if arguments.holds_strings() {
+            // The bytes of strings are not known from their shapes, so no plan could hold: the function runs op by op.
+            return self.1.get(py)?.call(args, kwargs);
+        }
+        let result = call_back(py, || self.0.call(&arguments))?;
+        result.object(py)
+    }
+}
+
 /// A tensor of this type and shape without a value, for planning.
 #[pyfunction]
 pub fn placeholder<'py>(dtype: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -278,6 +290,12 @@ pub fn is_tracing() -> bool {
     taut_core::is_tracing()
 }
 
+/// The number of calls in the graph that is traced on this thread; None if none is.
+#[pyfunction]
+pub fn num_traced_calls() -> Option<usize> {
+    taut_core::graph::num_traced_calls()
+}
+
 /// A context manager that suspends tracing: ops run immediately.
 #[pyclass(frozen, module = "taut")]
 pub struct InitScope(ThreadBound<RefCell<Vec<TracingSuspension>>>);
@@ -290,6 +308,8 @@ impl InitScope {
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        // What runs now is not part of a trace, and its results may depend on sizes.
+        recording::note_unrecorded(slf.py());
         slf.get().0.get()?.borrow_mut().push(TracingSuspension::enter());
         Ok(slf)
     }

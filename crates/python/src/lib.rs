@@ -30,6 +30,7 @@ mod optimizer;
 mod plan;
 mod profile;
 mod random;
+mod recording;
 mod string_ops;
 mod strings;
 mod tape;
@@ -72,14 +73,14 @@ mod _native {
     #[pymodule_export]
     use super::frontier::Frontier;
     #[pymodule_export]
-    use super::function::{Function, InitScope, is_tracing, placeholder, trace_only};
+    use super::function::{Function, InitScope, is_tracing, num_traced_calls, placeholder, trace_only};
     #[pymodule_export]
     use super::io::{
         RecordWriter, csv_rows, decode_csv, decode_gif, decode_image, encode_jpeg, encode_png,
         fixed_length_records, image_format, parse_examples, text_lines, tf_records,
     };
     #[pymodule_export]
-    use super::line::{calling_line, pass_over};
+    use super::line::{calling_line, pass_over, set_replayed_line};
     #[pymodule_export]
     use super::memory::{
         allocations, allocator, current_limit, disable_check_numerics, enable_check_numerics, idle_bytes,
@@ -96,6 +97,8 @@ mod _native {
     use super::profile::{Profiler, Timeline, mark};
     #[pymodule_export]
     use super::random::{next_key, random_state, set_random_state, set_seed};
+    #[pymodule_export]
+    use super::recording::{is_recording_calls, recorded_call, set_recording};
     #[pymodule_export]
     use super::string_ops::{
         StringRegex, StringTable, string_bytes_split, string_compare, string_decode, string_encode,

@@ -3,6 +3,7 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use taut::memory::Location;
@@ -16,6 +17,11 @@ struct LineCache {
     codes: Vec<Py<PyAny>>,
     /// Path prefixes of skipped files.
     skipped: Vec<String>,
+}
+
+thread_local! {
+    /// The line of a recorded call that is made again: `recording.rs`.
+    static REPLAYED: Cell<Option<Location>> = const { Cell::new(None) };
 }
 
 static CACHE: Mutex<Option<LineCache>> = Mutex::new(None);
@@ -42,8 +48,23 @@ fn with<R>(work: impl FnOnce(&mut LineCache) -> R) -> R {
     work(CACHE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
+/// Attributes what follows on this thread to a line, or, without one, to the caller's again.
+#[pyfunction]
+#[pyo3(signature = (file=None, line=0))]
+pub fn set_replayed_line(file: Option<&str>, line: u32) {
+    REPLAYED.set(file.map(|file| Location::foreign(file, line)));
+}
+
+/// Whether the innermost Python function is the user's.
+pub fn is_user_code(py: Python<'_>) -> bool {
+    current(py).is_some_and(|frame| matches!(line_of(&frame), Ok(Some(_))))
+}
+
 /// The innermost line of the running Python program that is not skipped.
 pub fn here(py: Python<'_>) -> Location {
+    if let Some(line) = REPLAYED.get() {
+        return line;
+    }
     let mut frame = current(py);
     while let Some(now) = frame {
         if let Ok(Some(line)) = line_of(&now) {

@@ -5,6 +5,7 @@ use crate::binary::{self, BinaryFunction};
 use crate::call::call;
 use crate::convert;
 use crate::error::in_argument;
+use crate::recording;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -226,10 +227,11 @@ impl Op {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match slf.get().run(slf.py(), args, kwargs) {
+        let call = || Ok((slf.clone().into_any(), args.clone(), kwargs.cloned()));
+        recording::record(slf.py(), call, || match slf.get().run(slf.py(), args, kwargs) {
             Err(error) => crate::strings::dispatch(slf, args, kwargs, error),
             made => made,
-        }
+        })
     }
 
     #[getter]

@@ -4,11 +4,12 @@ use crate::array::{read, wrap};
 use crate::call::{call, call_back};
 use crate::convert;
 use crate::nest::{Leaves, Tree, indexed_slices};
+use crate::recording::method;
 use crate::thread_bound::ThreadBound;
 use crate::variable::wrap_variable;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyString, PyTuple, PyType};
 use std::cell::{Ref, RefCell};
 use taut::{
     ForwardAccumulator as Forward, Gradient, GradientRequest, GradientSource, GradientTape as Inner,
@@ -39,6 +40,16 @@ fn object(py: Python<'_>, gradient: Option<Gradient>) -> PyResult<Bound<'_, PyAn
     }
 }
 
+/// A method without a result, as one recorded call.
+fn effect<'py, T: pyo3::PyTypeInfo>(
+    slf: &Bound<'py, T>,
+    name: &'static str,
+    args: &[&Bound<'py, PyAny>],
+    work: impl FnOnce() -> PyResult<()>,
+) -> PyResult<()> {
+    method(slf, name, args, || work().map(|()| slf.py().None().into_bound(slf.py()))).map(drop)
+}
+
 /// The tensors and variables in a structure.
 fn sources(tree: &Tree) -> Vec<GradientSource> {
     let mut found = Vec::new();
@@ -56,6 +67,34 @@ impl GradientTape {
         Ref::filter_map(self.0.get()?.tape.borrow(), Option::as_ref).map_err(|_| {
             PyRuntimeError::new_err("the tape has not recorded anything: use it in a `with` statement")
         })
+    }
+
+    fn gradients_of<'py>(
+        &self,
+        py: Python<'py>,
+        target: &Bound<'py, PyAny>,
+        sources: &Bound<'py, PyAny>,
+        output_gradients: Option<&Bound<'py, PyAny>>,
+        is_zero: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (targets, asked) = (tree(target)?, tree(sources)?);
+        let targets = self::sources(&targets);
+        let wanted = self::sources(&asked);
+        let seeds = output_gradients.map(|given| seeds(given, targets.len())).transpose()?;
+        let unconnected = if is_zero { Unconnected::Zero } else { Unconnected::None };
+        let request = GradientRequest { output_gradients: seeds, unconnected };
+        let inner = self.inner()?;
+        if inner.is_used() {
+            let text =
+                "gradient() can be called only once on a tape that is not persistent: use persistent=True";
+            return Err(PyRuntimeError::new_err(format!("{text}\n  at {}", crate::line::here(py))));
+        }
+        *self.0.get()?.watched.borrow_mut() = inner.watched_variables();
+        let shared = SameThreadTape(&inner);
+        let found = call_back(py, move || shared.get().gradient_with(&targets, &wanted, request))?;
+        let mut found =
+            found.into_iter().map(|gradient| object(py, gradient)).collect::<PyResult<Vec<_>>>()?.into_iter();
+        asked.filled(py, &mut found)
     }
 
     /// A property of the tape; the default of `T` before it has started recording.
@@ -85,8 +124,8 @@ impl GradientTape {
         })))
     }
 
-    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        {
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        method(slf, "__enter__", &[], || {
             let this = slf.get().0.get()?;
             let Ok(mut tape) = this.tape.try_borrow_mut() else {
                 return Err(PyRuntimeError::new_err("the tape is computing gradients"));
@@ -98,30 +137,34 @@ impl GradientTape {
                 Some(tape) => tape.resume(),
                 None => *tape = Some(Inner::with(this.options)),
             }
-        }
-        Ok(slf)
+            Ok(slf.clone().into_any())
+        })
     }
 
     #[pyo3(signature = (*_error))]
-    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> PyResult<bool> {
-        self.inner()?.stop();
-        Ok(false)
+    fn __exit__(slf: &Bound<'_, Self>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        effect(slf, "__exit__", &[], || {
+            slf.get().inner()?.stop();
+            Ok(())
+        })
     }
 
     /// Starts recording these tensors and variables.
-    fn watch(&self, py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        let sources = sources(&tree(tensor)?);
-        let at = crate::line::here(py);
-        let inner = self.inner()?;
-        taut_core::with_source_location(None, at, || {
-            for source in sources {
-                match source {
-                    GradientSource::Tensor(tensor) => inner.watch(&tensor),
-                    GradientSource::Variable(variable) => inner.watch(&variable),
+    fn watch<'py>(slf: &Bound<'py, Self>, tensor: &Bound<'py, PyAny>) -> PyResult<()> {
+        effect(slf, "watch", &[tensor], || {
+            let sources = sources(&tree(tensor)?);
+            let at = crate::line::here(slf.py());
+            let inner = slf.get().inner()?;
+            taut_core::with_source_location(None, at, || {
+                for source in sources {
+                    match source {
+                        GradientSource::Tensor(tensor) => inner.watch(&tensor),
+                        GradientSource::Variable(variable) => inner.watch(&variable),
+                    }
                 }
-            }
-        });
-        Ok(())
+            });
+            Ok(())
+        })
     }
 
     /// The watched variables, in order.
@@ -135,14 +178,18 @@ impl GradientTape {
     }
 
     /// Pauses recording until `_resume` is called.
-    fn _pause(&self) -> PyResult<()> {
-        self.inner()?.stop();
-        Ok(())
+    fn _pause(slf: &Bound<'_, Self>) -> PyResult<()> {
+        effect(slf, "_pause", &[], || {
+            slf.get().inner()?.stop();
+            Ok(())
+        })
     }
 
-    fn _resume(&self) -> PyResult<()> {
-        self.inner()?.resume();
-        Ok(())
+    fn _resume(slf: &Bound<'_, Self>) -> PyResult<()> {
+        effect(slf, "_resume", &[], || {
+            slf.get().inner()?.resume();
+            Ok(())
+        })
     }
 
     /// Whether it is recording.
@@ -152,9 +199,11 @@ impl GradientTape {
     }
 
     /// Drops everything that was recorded and watched, and keeps recording.
-    fn reset(&self) -> PyResult<()> {
-        self.inner()?.reset();
-        Ok(())
+    fn reset(slf: &Bound<'_, Self>) -> PyResult<()> {
+        effect(slf, "reset", &[], || {
+            slf.get().inner()?.reset();
+            Ok(())
+        })
     }
 
     /// The number of recorded ops.
@@ -184,36 +233,22 @@ impl GradientTape {
         Ok(inner.explain_none(&targets, &sources).map(|why| why.to_string()))
     }
 
-    #[pyo3(signature = (target, sources, output_gradients=None, unconnected_gradients="none"))]
+    #[pyo3(signature = (target, sources, output_gradients=None, unconnected_gradients=None))]
     fn gradient<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         target: &Bound<'py, PyAny>,
         sources: &Bound<'py, PyAny>,
         output_gradients: Option<&Bound<'py, PyAny>>,
-        unconnected_gradients: &str,
+        unconnected_gradients: Option<&Bound<'py, PyString>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (targets, asked) = (tree(target)?, tree(sources)?);
-        let targets = self::sources(&targets);
-        let wanted = self::sources(&asked);
-        let seeds = output_gradients.map(|given| seeds(given, targets.len())).transpose()?;
-        let unconnected = match unconnected_gradients {
-            "zero" => Unconnected::Zero,
-            _ => Unconnected::None,
-        };
-        let request = GradientRequest { output_gradients: seeds, unconnected };
-        let inner = self.inner()?;
-        if inner.is_used() {
-            let text =
-                "gradient() can be called only once on a tape that is not persistent: use persistent=True";
-            return Err(PyRuntimeError::new_err(format!("{text}\n  at {}", crate::line::here(py))));
-        }
-        *self.0.get()?.watched.borrow_mut() = inner.watched_variables();
-        let shared = SameThreadTape(&inner);
-        let found = call_back(py, move || shared.get().gradient_with(&targets, &wanted, request))?;
-        let mut found =
-            found.into_iter().map(|gradient| object(py, gradient)).collect::<PyResult<Vec<_>>>()?.into_iter();
-        asked.filled(py, &mut found)
+        let py = slf.py();
+        let none = py.None().into_bound(py);
+        let unconnected = unconnected_gradients.map_or(&none, |text| text.as_any());
+        let args = [target, sources, output_gradients.unwrap_or(&none), unconnected];
+        method(slf, "gradient", &args, || {
+            let is_zero = unconnected_gradients.is_some_and(|text| text == "zero");
+            slf.get().gradients_of(py, target, sources, output_gradients, is_zero)
+        })
     }
 
     /// The Jacobians of the target with respect to the sources, in the sources' structure.
@@ -288,30 +323,34 @@ impl ForwardAccumulator {
         })))
     }
 
-    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        {
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        method(slf, "__enter__", &[], || {
             let this = slf.get().0.get()?;
             let (primals, tangents) = &this.given;
             let made =
                 Forward::new(primals, tangents).map_err(|error| crate::error::exception(slf.py(), error))?;
             *this.forward.borrow_mut() = Some(made);
-        }
-        Ok(slf)
+            Ok(slf.clone().into_any())
+        })
     }
 
     #[pyo3(signature = (*_error))]
-    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> PyResult<bool> {
-        if let Some(forward) = &*self.0.get()?.forward.borrow() {
-            forward.stop();
-        }
-        Ok(false)
+    fn __exit__(slf: &Bound<'_, Self>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        effect(slf, "__exit__", &[], || {
+            if let Some(forward) = &*slf.get().0.get()?.forward.borrow() {
+                forward.stop();
+            }
+            Ok(())
+        })
     }
 
     /// The derivative of a value along the tangents; None if it does not depend on the primals.
-    fn jvp<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let value = convert::tensor(value)?;
-        let found = self.0.get()?.forward.borrow().as_ref().and_then(|forward| forward.jvp(&value));
-        optional(py, found)
+    fn jvp<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        method(slf, "jvp", &[value], || {
+            let value = convert::tensor(value)?;
+            let found = slf.get().0.get()?.forward.borrow().as_ref().and_then(|forward| forward.jvp(&value));
+            optional(slf.py(), found)
+        })
     }
 }
 

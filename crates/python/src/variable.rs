@@ -4,9 +4,11 @@ use crate::array::{Array, ArrayValue, read, wrap};
 use crate::call::call;
 use crate::convert::{self, operand};
 use crate::numpy::Memory;
+use crate::recording::method;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 
 /// A mutable tensor, updated in place. Tapes watch it when it is read if it is trainable.
 #[pyclass(frozen, extends = Array, subclass, weakref, module = "taut")]
@@ -119,39 +121,60 @@ impl Variable {
 
     /// Reads the value; tapes record it.
     fn read_value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let variable = own(slf)?;
-        let value = read(variable)?;
-        wrap(slf.py(), call(slf.py(), 0, || Ok(value))?)
+        method(slf, "read_value", &[], || {
+            let value = read(own(slf)?)?;
+            wrap(slf.py(), call(slf.py(), 0, || Ok(value))?)
+        })
     }
 
-    fn _assign<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<()> {
-        assign(slf, value, |variable, value| variable.assign(value))
+    fn _assign<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        method(slf, "_assign", &[value], || {
+            none(slf, assign(slf, value, |variable, value| variable.assign(value)))
+        })
     }
 
-    fn _assign_add<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<()> {
-        assign(slf, value, |variable, value| variable.assign_add(value))
+    fn _assign_add<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        method(slf, "_assign_add", &[value], || {
+            none(slf, assign(slf, value, |variable, value| variable.assign_add(value)))
+        })
     }
 
-    fn _assign_sub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<()> {
-        assign(slf, value, |variable, value| variable.assign_sub(value))
+    fn _assign_sub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        method(slf, "_assign_sub", &[value], || {
+            none(slf, assign(slf, value, |variable, value| variable.assign_sub(value)))
+        })
     }
 
     fn _scatter<'py>(
         slf: &Bound<'py, Self>,
-        how: &str,
+        how: &Bound<'py, PyString>,
         indices: &Bound<'py, PyAny>,
         updates: &Bound<'py, PyAny>,
-    ) -> PyResult<()> {
-        match how {
-            "update" => scatter(slf, indices, updates, |v, i, u| v.scatter_update(i, u)),
-            "add" => scatter(slf, indices, updates, |v, i, u| v.scatter_add(i, u)),
-            "sub" => scatter(slf, indices, updates, |v, i, u| v.scatter_sub(i, u)),
-            "mul" => scatter(slf, indices, updates, |v, i, u| v.scatter_mul(i, u)),
-            "max" => scatter(slf, indices, updates, |v, i, u| v.scatter_max(i, u)),
-            "min" => scatter(slf, indices, updates, |v, i, u| v.scatter_min(i, u)),
-            _ => {
-                Err(PyTypeError::new_err(format!("how must be update, add, sub, mul, max or min, got {how}")))
-            }
-        }
+    ) -> PyResult<Bound<'py, PyAny>> {
+        method(slf, "_scatter", &[how.as_any(), indices, updates], || {
+            none(slf, scatter_by(slf, &how.to_cow()?, indices, updates))
+        })
     }
+}
+
+fn scatter_by<'py>(
+    slf: &Bound<'py, Variable>,
+    how: &str,
+    indices: &Bound<'py, PyAny>,
+    updates: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    match how {
+        "update" => scatter(slf, indices, updates, |v, i, u| v.scatter_update(i, u)),
+        "add" => scatter(slf, indices, updates, |v, i, u| v.scatter_add(i, u)),
+        "sub" => scatter(slf, indices, updates, |v, i, u| v.scatter_sub(i, u)),
+        "mul" => scatter(slf, indices, updates, |v, i, u| v.scatter_mul(i, u)),
+        "max" => scatter(slf, indices, updates, |v, i, u| v.scatter_max(i, u)),
+        "min" => scatter(slf, indices, updates, |v, i, u| v.scatter_min(i, u)),
+        _ => Err(PyTypeError::new_err(format!("how must be update, add, sub, mul, max or min, got {how}"))),
+    }
+}
+
+/// None as the result of a method, after its work.
+fn none<'py>(slf: &Bound<'py, Variable>, done: PyResult<()>) -> PyResult<Bound<'py, PyAny>> {
+    done.map(|()| slf.py().None().into_bound(slf.py()))
 }

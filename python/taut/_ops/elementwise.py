@@ -83,9 +83,7 @@ def polyval(coeffs: Sequence, x: TensorLike, name: str | None = None) -> Tensor:
 
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Computes `x * y`, and 0 where y is 0, even if x is infinite or NaN."""
-    x, y = unify_dtypes([x, y])
-    nothing = raw.logical_and(raw.equal(y, 0), raw.logical_not(raw.is_finite(x)))
-    return raw.where(nothing, raw.cast(0, x.dtype), x) * y
+    return raw.mul_no_nan(*unify_dtypes([x, y]))
 
 
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:

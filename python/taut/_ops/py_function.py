@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ def numpy_function(
     made of `tf.TensorSpec` with all sizes, the function runs op by op. If it is not `stateful`, it is called only if its
     results are used.
     """
+    if func is None:
+        return lambda func: _decorated(func, numpy_function, Tout=Tout, stateful=stateful)
     inputs = [as_tensor(one) for one in inp or ()]
     return _host_call("numpy_function", func, inputs, np.asarray, Tout, stateful)
 
@@ -49,7 +52,19 @@ def py_function(
     the program runs, without gradient, if `Tout` is made of `tf.TensorSpec` with all sizes; otherwise the function runs
     op by op.
     """
+    if func is None:
+        return lambda func: _decorated(func, py_function, Tout=Tout)
     return _host_call("py_function", func, [as_tensor(one) for one in inp or ()], as_tensor, Tout, True)
+
+
+def _decorated(func: Callable, call: Callable, **options: Any) -> Callable:
+    """A function that is called with the values of its arguments: without a function, the two above are decorators."""
+
+    @functools.wraps(func)
+    def decorated(*inputs: Any) -> Any:
+        return call(func, inputs, **options)
+
+    return decorated
 
 
 def _host_call(name: str, func: Any, inputs: list, form: Callable, types: Any, stateful: bool) -> Any:

@@ -10,7 +10,7 @@ from . import experimental
 from .analysis import runs_as_it_is, trace_memo
 from .callables import is_wanted, python_function
 
-__all__ = ["experimental", "lazily_converted", "needs_no_conversion", "to_graph"]
+__all__ = ["experimental", "lazily_converted", "needs_no_conversion", "to_code", "to_graph"]
 
 
 def lazily_converted(function: Callable) -> Callable:
@@ -53,3 +53,15 @@ def to_graph(entity: Callable, recursive: bool = True) -> Callable:
     from .calls import converted
 
     return converted(entity, recursive)
+
+
+def to_code(entity: Callable, recursive: bool = True, experimental_optional_features: Any = None) -> str:
+    """The source code of the converted function, in which `ag__` has the operators of AutoGraph."""
+    import ast
+
+    from . import source
+
+    function, _ = python_function(getattr(entity, "python_function", entity))
+    if function is None:
+        raise ValueError(f"expected a Python function, got {entity!r}")
+    return ast.unparse(ast.fix_missing_locations(source.converted_node(function, recursive)))

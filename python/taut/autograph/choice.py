@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _native, nest
 from ..errors import DynamicShapeError
+from ..recording import call_with_functions
 from . import values
 from .values import NoReturn, Plan, Undefined, Unset
 
@@ -77,7 +78,7 @@ def _once(
             raise RetraceWithPlan(plan)
         return values.handed(own, plan)
 
-    tensors = iter(_native.cond(pred, lambda: run(0), lambda: run(1)))
+    tensors = iter(call_with_functions(_native.cond, pred, lambda: run(0), lambda: run(1)))
     each = zip(names, *made, plans[0])
     return [_joined(what, name, yes, no, slots, tensors) for name, yes, no, slots in each], plans[0]
 

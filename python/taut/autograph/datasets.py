@@ -8,6 +8,7 @@ from typing import Any
 from .. import _native, _raw_ops as raw
 from ..data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, DatasetIterator, TracedIterator
 from ..errors import DynamicShapeError
+from ..recording import call_with_functions
 from . import loops, values
 
 
@@ -47,7 +48,7 @@ def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable |
             body(elements.element(spec))
             return [states[0] + 1, *leave()]
 
-        return _native.while_loop(holds, step, [_native.as_tensor(0), *tensors])[1:]
+        return call_with_functions(_native.while_loop, holds, step, [_native.as_tensor(0), *tensors])[1:]
 
     statement.run(loop)
     if last != spec:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Callable
 from typing import Any
 
 _MARK = "__taut_do_not_convert__"
+
+
+class Feature(enum.Enum):
+    """Parts of AutoGraph. All of them are always on, as far as a function needs them."""
+
+    ALL = "ALL"
+    AUTO_CONTROL_DEPS = "AUTO_CONTROL_DEPS"
+    ASSERT_STATEMENTS = "ASSERT_STATEMENTS"
+    BUILTIN_FUNCTIONS = "BUILTIN_FUNCTIONS"
+    EQUALITY_OPERATORS = "EQUALITY_OPERATORS"
+    LISTS = "LISTS"
+    NAME_SCOPES = "NAME_SCOPES"
 
 
 def do_not_convert(func: Callable | None = None) -> Callable:

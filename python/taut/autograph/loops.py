@@ -9,6 +9,8 @@ import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
 from ..errors import DynamicShapeError
+from ..recording import call_recorded, call_with_functions, sizes
+from ..tensor import shape
 from . import values
 from .choice import RetraceWithPlan
 from .values import NoReturn, Plan, Unset
@@ -208,7 +210,7 @@ def while_tensor(statement: Statement, test: Callable, body: Callable) -> None:
             body()
             return leave()
 
-        return _native.while_loop(holds, step, tensors)
+        return call_with_functions(_native.while_loop, holds, step, tensors)
 
     statement.run(loop)
     _returned(statement, test)
@@ -228,9 +230,11 @@ def _returned(statement: Statement, test: Callable) -> None:
 
 def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body: Callable) -> None:
     """A `for` over the rows of a tensor, or of several side by side."""
-    count = len(rows)
+    is_open = isinstance(rows, _native.Tensor) and _native.is_recording_calls() and sizes(rows)[0] > 0
+    # The calls for one number of rows hold for every other but 0.
+    count = call_recorded(shape, rows)[0] if is_open else len(rows)
     parts = rows.parts if isinstance(rows, Rows) else (rows,)
-    rows_of = [part if len(part) == count else part[:count] for part in parts]
+    rows_of = parts if is_open else [part if len(part) == count else part[:count] for part in parts]
 
     def row(found: Sequence) -> Any:
         return tuple(found) if isinstance(rows, Rows) else found[0]
@@ -241,7 +245,7 @@ def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body:
             body(row(found))
             return leave(), ()
 
-        return _native.scan(step, tensors, rows_of)[0]
+        return call_with_functions(_native.scan, step, tensors, list(rows_of))[0]
 
     def until(tensors: list, enter: Callable, leave: Callable) -> list:
         return _counted(
@@ -252,7 +256,7 @@ def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body:
             (tensors, enter, leave, extra_test, body),
         )
 
-    if count:
+    if is_open or count:
         statement.run(each if extra_test is None else until)
 
 
@@ -279,7 +283,7 @@ def _counted(first: Any, delta: Any, goes_on: Callable, target: Callable, rest: 
         body(target(states[0]))
         return [states[0] + delta, *leave()]
 
-    return _native.while_loop(holds, step, [first, *tensors])[1:]
+    return call_with_functions(_native.while_loop, holds, step, [first, *tensors])[1:]
 
 
 def unless_ended(goes_on: Any, extra_test: Callable | None) -> Any:

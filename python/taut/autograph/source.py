@@ -80,11 +80,16 @@ def is_converted(code: types.CodeType) -> bool:
         return (code.co_filename, True) in _made.get(code, {})
 
 
-def _converted(function: types.FunctionType, recursive: bool) -> Factory:
+def converted_node(function: types.FunctionType, recursive: bool) -> Any:
+    """The definition of the converted function."""
     node = _mangled(function, parsed(function))
     _strip_definition(node)
     straight = is_straight_line(node)
-    node = _StraightLine(recursive).visit(node) if straight else _rewritten(node, function, recursive)
+    return _StraightLine(recursive).visit(node) if straight else _rewritten(node, function, recursive)
+
+
+def _converted(function: types.FunctionType, recursive: bool) -> Factory:
+    node = converted_node(function, recursive)
     body = ast.Assign([ast.Name(_NAME, ast.Store())], node) if isinstance(node, ast.Lambda) else node
     if isinstance(body, ast.FunctionDef):
         body.name = _NAME

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
+from ..recording import sizes
 from ..tensor_array import is_array
 
 Array = _native.Array
@@ -133,7 +134,8 @@ def slot(value: Any) -> CarriedSlot | None:
         value = _native.as_tensor(value)
     if isinstance(value, (Array, np.ndarray, np.generic)):
         made = value if isinstance(value, Array) else _native.as_tensor(value)
-        return CarriedSlot(made.dtype, tuple(made.shape))
+        # Sizes are compared with those of the same trace alone, and loops and branches check them again.
+        return CarriedSlot(made.dtype, sizes(made))
     return None
 
 

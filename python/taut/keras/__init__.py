@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any
 
-from taut import _native
+from taut import _native, recording
 from taut.keras import hook
 
 hook.install()
@@ -34,6 +34,7 @@ _native.pass_over(os.path.dirname(_keras.__file__) + os.sep)
 
 hook.check_not_loaded()
 sequential.accept_functions(_keras.Sequential)
+recording.record_calls(_keras.layers.Layer)
 registration.register_functions()
 
 for _name in ("losses", "metrics"):

@@ -123,6 +123,8 @@ operations! {
     SquaredDifference: Numbers, lanes(math::squared_difference);
     /// `a / b`, or zero where `b` is zero.
     DivNoNan: Floats, lanes(math::div_no_nan);
+    /// `a * b`, or zero where `b` is zero.
+    MulNoNan: Floats, lanes(math::mul_no_nan);
     /// `a == b`.
     Eq: Test, mask(T::equals);
     /// `a != b`.

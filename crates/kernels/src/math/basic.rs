@@ -109,6 +109,12 @@ pub fn div_no_nan<T: Lane>(a: T, b: T) -> T {
     T::select(b.equals(T::ZERO), T::ZERO, a / b)
 }
 
+/// `a * b`, or zero where `b` is zero.
+#[inline(always)]
+pub fn mul_no_nan<T: Lane>(a: T, b: T) -> T {
+    T::select(b.equals(T::ZERO), T::ZERO, a * b)
+}
+
 /// Whether both are nonzero.
 #[inline(always)]
 pub fn logical_and<T: Lane>(a: T, b: T) -> T::Mask {

@@ -171,5 +171,6 @@ pub(crate) fn saves(op: &LoopOp) -> Saves {
 pub(super) fn unbounded() -> Error {
     let message =
         "the gradient of a gradient needs a limit to the steps of the loop, to know how much it saves";
-    Error::new(ErrorKind::Graph, message).help("set maximum_iterations")
+    // A function in which this happens runs op by op.
+    Error::new(ErrorKind::DynamicShape, message).help("set maximum_iterations")
 }

@@ -1,4 +1,4 @@
-//! Floor division, remainders, and division that is 0 for a zero divisor.
+//! Floor division, remainders, and quotients and products that are 0 for a zero operand.
 
 use crate::error::Result;
 use crate::ops::binary::{div, mul};
@@ -27,6 +27,15 @@ static DIV_NO_NAN: Elementwise = Elementwise::binary("div_no_nan", Binary::DivNo
         |call, g, i| {
             let quotient = div_no_nan(g, call.input(1)?)?;
             if i == 0 { Ok(quotient) } else { neg(mul(quotient, call.output(0)?)?) }
+        },
+    );
+
+/// The gradient is linear in that of the output, also where an operand is zero: so the product can be part of a gradient rule.
+static MUL_NO_NAN: Elementwise = Elementwise::binary("mul_no_nan", Binary::MulNoNan, ComputeDType::Float)
+    .grad(
+        Saves::others,
+        |call, g, i| {
+            if i == 0 { mul_no_nan(g, call.input(1)?) } else { mul_no_nan(call.input(0)?, g) }
         },
     );
 
@@ -71,6 +80,13 @@ pub fn div_no_nan(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor
     binary(&DIV_NO_NAN, x.into(), y.into())
 }
 
+/// `x * y`, and 0 where `y` is 0, even if `x` is infinite or NaN.
+#[inline]
+#[track_caller]
+pub fn mul_no_nan(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&MUL_NO_NAN, x.into(), y.into())
+}
+
 pub(crate) const ENTRIES: &[OpEntry] = &[
     OpEntry::new(
         "floor_div",
@@ -102,6 +118,14 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         |a| one(div_no_nan(a.operand(0)?, a.operand(1)?)),
         Reference::Numpy("np.where(np.equal(y, 0), 0, np.divide(x, y))"),
         Samples::Binary(dtypes::EVERY, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(|| invalid_binary(&[])),
+    OpEntry::new(
+        "mul_no_nan",
+        Param::XY,
+        |a| one(mul_no_nan(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.where(np.equal(y, 0), 0, np.multiply(x, y))"),
+        Samples::Binary(dtypes::FLOATS, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| invalid_binary(&[])),
 ];

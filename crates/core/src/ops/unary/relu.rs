@@ -7,24 +7,46 @@ use crate::ops::binary::{
 use crate::ops::elementwise::unary;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::sample::{dtypes, invalid_unary, unary as samples};
-use crate::ops::unary::exp;
+use crate::ops::unary::{abs, exp, sign};
 use crate::ops::{
     ArgValue, ComputeDType, Elementwise, ElementwiseGradient, ElementwiseVjp, OpEntry, Param, ParamKind,
     Reference, Samples, one,
 };
+use crate::record::has_single_use_recorder;
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
 static RELU: Elementwise = Elementwise::unary("relu", Unary::Relu, ComputeDType::Same).grad_with(
-    |_| Saves::residual_of([]),
+    |_| mask_or_output(Saves::residual_of([])),
     |call| pack_bits(call.output(0)?),
-    |call, g, _| keep_bits(g, call.residual()?, false),
+    |call, g, _| match call.output(0) {
+        Ok(y) => where_(greater(y, 0)?, g, zero_of(y)?),
+        Err(_) => keep_bits(g, call.residual()?, false),
+    },
 );
 static RELU6: Elementwise = Elementwise::unary("relu6", Unary::Relu6, ComputeDType::Same).grad_with(
-    |_| Saves::residual_of([]),
-    |call| pack_bits(logical_and(greater(call.output(0)?, 0)?, less(call.output(0)?, 6)?)?),
-    |call, g, _| keep_bits(g, call.residual()?, false),
+    |_| mask_or_output(Saves::residual_of([])),
+    |call| pack_bits(between_0_and_6(call.output(0)?)?),
+    |call, g, _| match call.output(0) {
+        Ok(y) => where_(between_0_and_6(y)?, g, zero_of(y)?),
+        Err(_) => keep_bits(g, call.residual()?, false),
+    },
 );
+
+fn between_0_and_6(y: &Tensor) -> Result<Tensor> {
+    logical_and(greater(y, 0)?, less(y, 6)?)
+}
+
+/// The mask of a function that is linear on both sides of a bend; the output if the gradient may be differentiated itself. That
+/// derivative is zero, and a mask would not tell that it exists.
+fn mask_or_output(mask: Saves) -> Saves {
+    if has_single_use_recorder() { mask } else { Saves::OUTPUT }
+}
+
+/// Zeros that are a function of `x`, so that their derivative is zeros and not missing.
+fn zero_of(x: &Tensor) -> Result<Tensor> {
+    sign(minimum(abs(x)?, 0)?)
+}
 static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, ComputeDType::Float).grad(
     |_| Saves::OUTPUT,
     |call, g, _| {
@@ -40,12 +62,15 @@ fn elu_derivative(y: &Tensor, alpha: f64) -> Result<Tensor> {
 }
 
 const LEAKY: ElementwiseVjp = ElementwiseVjp::WithAlpha(|call, g, alpha| {
+    if let Ok(y) = call.output(0) {
+        return where_(greater(y, 0)?, &g, add(mul(&g, alpha)?, zero_of(y)?)?);
+    }
     let above = unpack_bits(call.residual()?, call.output_shape(0).clone())?;
     where_(above, &g, mul(&g, alpha)?)
 });
 /// The sign mask comes from the output, which has the input's sign.
 static LEAKY_RELU: ElementwiseGradient = ElementwiseGradient {
-    saves: |_| Saves::residual_of([]),
+    saves: |_| mask_or_output(Saves::residual_of([])),
     residual: Some(|call| pack_bits(call.output(0)?)),
     partial: LEAKY,
 };

@@ -1,7 +1,7 @@
 //! Roots, squares and reciprocals.
 
 use crate::error::Result;
-use crate::ops::binary::{div, mul};
+use crate::ops::binary::{div, mul, mul_no_nan};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, invalid_unary};
 use crate::ops::unary::neg;
@@ -9,14 +9,16 @@ use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, 
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
+// As in TensorFlow, a gradient of zero stays zero where the derivative is infinite or NaN: so `where(x > 0, sqrt(x), 0)` has the
+// gradient 0 for x <= 0.
 static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, ComputeDType::Float)
-    .grad(|_| Saves::OUTPUT, |call, g, _| div(mul(g, 0.5)?, call.output(0)?));
+    .grad(|_| Saves::OUTPUT, |call, g, _| mul_no_nan(div(0.5, call.output(0)?)?, g));
 static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, ComputeDType::Float).grad(
     |_| Saves::OUTPUT,
     |call, g, _| {
         // One factor at a time: the cube of the output may overflow where the gradient does not.
         let y = call.output(0)?;
-        mul(mul(mul(mul(g, -0.5)?, y)?, y)?, y)
+        mul_no_nan(y, mul_no_nan(y, mul_no_nan(y, mul(g, -0.5)?)?)?)
     },
 );
 static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, ComputeDType::Same)
@@ -26,7 +28,7 @@ static RECIPROCAL: Elementwise = Elementwise::unary("reciprocal", Unary::Recipro
         |_| Saves::OUTPUT,
         |call, g, _| {
             let y = call.output(0)?;
-            neg(mul(mul(g, y)?, y)?)
+            neg(mul_no_nan(y, mul_no_nan(y, g)?)?)
         },
     );
 

@@ -116,6 +116,13 @@ pub(super) fn binary(code: Binary, a: f64, b: f64) -> Option<f64> {
                 a / b
             }
         }
+        Binary::MulNoNan => {
+            if b == 0.0 {
+                0.0
+            } else {
+                a * b
+            }
+        }
         Binary::Eq => truth(a == b),
         Binary::Ne => truth(a != b),
         Binary::Lt => truth(a < b),

@@ -1,0 +1,168 @@
+"""Traces of a function whose arguments have open dimensions: one for all sizes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from . import _native
+from .errors import InvalidArgumentError
+from .recording import ChangedError, Objects, Recording, UnknownError, frozen, sizes, tensors
+from .shape import TensorShape
+from .spec import TensorSpec
+
+#: How many recordings a function keeps. Several are needed if its code has seen different sizes.
+_KEPT = 16
+
+
+class _Depth(threading.local):
+    value = 0
+
+
+#: How many functions are recorded or replayed on this thread. Functions that they call are recorded, too.
+_depth = _Depth()
+
+
+class Traces:
+    """Calls the Python code of a function for a trace, or makes the calls that it has made before."""
+
+    def __init__(self, name: str, specs: list[TensorSpec] | None, reduce_retracing: bool, on_retrace: str) -> None:
+        self._name, self._on_retrace = name, on_retrace
+        self._declared = None if specs is None else [spec.shape for spec in specs]
+        self._reduces = reduce_retracing
+        self._recordings: list[Recording] = []
+        # For `reduce_retracing`: arguments, and the shapes of their tensors so far.
+        self._shapes: list[tuple[Any, list[TensorShape]]] = []
+        self._has_warned = False
+        #: Whether the code is recorded.
+        self.is_recorded = True
+        #: How often the code was called.
+        self.count = 0
+        #: Those of another function that counts these calls, too.
+        self.counted_by: Traces | None = None
+
+    def call(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+        """The result of the function's code for these arguments, in a trace."""
+        arguments = (args, kwargs)
+        found, reason = self._find(arguments)
+        if found is not None:
+            return _at_depth(lambda: found.replay(arguments))
+        if reason is not None:
+            self._report(reason)
+        shapes = self._open_shapes(arguments)
+        self.count += 1
+        if self.counted_by is not None:
+            self.counted_by.count += 1
+        if not self.is_recorded or (shapes is None and not _depth.value):
+            return function(*args, **kwargs)
+        recording = Recording(arguments, shapes)
+        before = _native.set_recording(recording)
+        try:
+            result = _at_depth(lambda: function(*args, **kwargs))
+        finally:
+            _native.set_recording(before)
+        recording.finish(result)
+        self._recordings = [*self._recordings[-_KEPT + 1 :], recording]
+        return result
+
+    def forget(self) -> None:
+        """Drops what was recorded."""
+        self._recordings, self._shapes = [], []
+
+    def _find(self, arguments: Any) -> tuple[Recording | None, str | None]:
+        """The recording for these arguments; if there is none, why those for other sizes do not hold."""
+        reason = None
+        for recording in reversed(self._recordings):
+            if not self._covers(recording, arguments):
+                continue
+            if recording.reason is not None:
+                reason = recording.reason
+                continue
+            try:
+                # In a trace of its own: one that fails halfway may have assigned to variables.
+                _at_depth(functools.partial(_tried, recording, arguments))
+            except ChangedError as changed:
+                reason = str(changed)
+            except Exception as error:
+                # The function's own code reports it with its lines.
+                reason = f"with these sizes a call fails: {error}"
+            else:
+                return recording, None
+        return None, reason
+
+    def _covers(self, recording: Recording, arguments: Any) -> bool:
+        """Whether a recording is for arguments like these, with open dimensions of any size."""
+        try:
+            Objects().pair(recording.arguments, arguments)
+        except ChangedError:
+            return False
+        given = list(tensors(arguments))
+        if any(old.dtype != new.dtype for old, new in zip(recording.inputs, given)):
+            return False
+        shapes = recording.shapes
+        return shapes is None or all(shape.is_compatible_with(sizes(one)) for shape, one in zip(shapes, given))
+
+    def _open_shapes(self, arguments: Any) -> list[TensorShape] | None:
+        """The shapes of the tensors with None for open dimensions, or None if there are none."""
+        given = [TensorShape(sizes(one)) for one in tensors(arguments)]
+        if self._declared is not None:
+            shapes = self._declared
+        elif self._reduces:
+            shapes = self._relaxed(arguments, given)
+        else:
+            return None
+        is_open = len(shapes) == len(given) and not all(shape.is_fully_defined() for shape in shapes)
+        return shapes if is_open else None
+
+    def _relaxed(self, arguments: Any, given: list[TensorShape]) -> list[TensorShape]:
+        """The shapes of these tensors and of those before, where they agree."""
+        for i, (known, shapes) in enumerate(self._shapes):
+            try:
+                Objects().pair(known, arguments)
+            except ChangedError:
+                continue
+            if any(old.dtype != new.dtype for old, new in zip(tensors(known), tensors(arguments))):
+                continue
+            relaxed = [_common(*pair) for pair in zip(shapes, given)]
+            self._shapes[i] = (known, relaxed)
+            return relaxed
+        # Otherwise there are arguments that cannot be compared later.
+        with contextlib.suppress(UnknownError):
+            self._shapes = [*self._shapes[-_KEPT + 1 :], (frozen(arguments, _is_tensor), given)]
+        return given
+
+    def _report(self, reason: str) -> None:
+        if self._on_retrace == "deny":
+            raise InvalidArgumentError(
+                f"{self._name} must not be traced again, but a new size of an open dimension needs it: {reason}\n"
+                f"  at {_native.calling_line()}\n  help: use tf.shape(x) in ops instead of sizes in Python"
+            )
+        if self._on_retrace == "warn" and not self._has_warned:
+            self._has_warned = True
+            file, _, line = _native.calling_line().rpartition(":")
+            text = f"{self._name} is traced again for a new size of an open dimension: {reason}"
+            warnings.warn_explicit(text, RuntimeWarning, file, int(line) if line.isdigit() else 0)
+
+
+def _tried(recording: Recording, arguments: Any) -> None:
+    _native.trace_only(lambda *given: recording.replay(given), *arguments)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, _native.Tensor)
+
+
+def _common(one: TensorShape, other: TensorShape) -> TensorShape:
+    return one if one.rank is None else one.most_specific_compatible_shape(other)
+
+
+def _at_depth(work: Callable) -> Any:
+    _depth.value += 1
+    try:
+        return work()
+    finally:
+        _depth.value -= 1

@@ -1,0 +1,486 @@
+"""Recordings of the calls that a function makes while it is traced.
+
+A function whose arguments have open dimensions is traced once. The calls that its code makes are recorded: ops, operators,
+tapes, assignments, loops with the calls of their bodies. For a new size the recorded calls are made again on tensors of that
+size, in a new trace, which is compiled and planned as any other; the function itself is not called.
+
+That is right because the function's code cannot know a size. In its own lines, `x.shape` has None for open dimensions, as in
+TensorFlow. Whatever else of a size it can learn (`len(x)`, the value of `tf.shape(x)`, a size that code of this package reads
+for it outside of a recorded call) is recorded with its value, and a recording is used only where all of these are the same.
+A call that cannot be recorded makes the recording useless for other sizes. Then the function is traced again, with a warning
+that names the line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from . import _native
+from .shape import TensorShape
+
+_Function = TypeVar("_Function", bound=Callable)
+
+
+class ChangedError(Exception):
+    """Something that the function's code has seen is different."""
+
+
+class _Call:
+    """A call with its arguments and its result."""
+
+    def __init__(self, function: Any, args: Any, kwargs: Any, result: Any, line: tuple[str, int]) -> None:
+        self.function, self.args, self.kwargs, self.result, self.line = function, args, kwargs, result, line
+
+    def replay(self, new: Objects) -> None:
+        function, args, kwargs = new.of(self.function), new.of(self.args), new.of(self.kwargs)
+        _native.set_replayed_line(*self.line)
+        try:
+            made = function(*args, **kwargs)
+        finally:
+            _native.set_replayed_line()
+        new.pair(self.result, made)
+
+
+class _Seen:
+    """A shape or value that the function's code has seen. None stands for a size that it has not."""
+
+    def __init__(self, array: Any, dims: tuple, value: Any, at: str) -> None:
+        self.array, self.dims, self.value, self.at = array, dims, value, at
+
+    def replay(self, new: Objects) -> None:
+        array = new.of(self.array)
+        shape = tuple(array.shape)
+        if len(shape) != len(self.dims) or any(a is not None and a != b for a, b in zip(self.dims, shape)):
+            raise ChangedError(f"its code has read a size that is another one now (at {self.at})")
+        if self.value is not None and not np.array_equal(
+            self.value, np.asarray(array), equal_nan=_is_float(self.value)
+        ):
+            raise ChangedError(f"its code has read a value that is another one now (at {self.at})")
+
+
+def _is_float(value: np.ndarray) -> bool:
+    return value.dtype.kind in "fc"
+
+
+class _Weak:
+    """An object that a recording does not keep alive: a variable, a layer, another function."""
+
+    def __init__(self, value: Any) -> None:
+        self._reference = weakref.ref(value)
+
+    def get(self) -> Any:
+        found = self._reference()
+        if found is None:
+            raise ChangedError("an object that its code has used no longer exists")
+        return found
+
+
+class Objects:
+    """The objects of a replay in place of the recorded ones."""
+
+    def __init__(self, outer: Objects | None = None) -> None:
+        self._outer = outer
+        self._new: dict[int, Any] = {}
+
+    def find(self, old: Any) -> Any:
+        """The object in place of a recorded one; None if it stays."""
+        found = self._new.get(id(old))
+        return self._outer.find(old) if found is None and self._outer is not None else found
+
+    def of(self, value: Any) -> Any:
+        """A recorded structure, with new objects."""
+        if isinstance(value, _Body):
+            return value.replayed(self)
+        if isinstance(value, _Weak):
+            return value.get()
+        found = self.find(value)
+        return _rebuilt(value, self.of) if found is None else found
+
+    def pair(self, old: Any, new: Any) -> None:
+        """Takes the parts of a new result in place of those of the recorded one."""
+        if isinstance(old, _Weak):
+            old = old.get()
+        if _is_made(old):
+            if type(old) is not type(new):
+                raise ChangedError
+            self._new[id(old)] = new
+        parts = _parts(old)
+        if parts is None:
+            if not _is_made(old) and not _is_same(old, new):
+                raise ChangedError
+            return
+        others = _parts(new)
+        if type(old) is not type(new) or others is None or len(parts) != len(others):
+            raise ChangedError
+        if isinstance(old, dict) and list(old) != list(new):
+            raise ChangedError
+        for one, other in zip(parts, others):
+            self.pair(one, other)
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    if old is new:
+        return True
+    if isinstance(old, _native.Array):
+        return False
+    try:
+        return type(old) is type(new) and bool(old == new)
+    except Exception:
+        return False
+
+
+def _is_made(value: Any) -> bool:
+    """Whether calls make such objects: a replay has others."""
+    return isinstance(value, (_native.Tensor, _native.GradientTape, _native.ForwardAccumulator)) or _is_slices(value)
+
+
+def _is_slices(value: Any) -> bool:
+    return type(value).__name__ == "IndexedSlices" and type(value).__module__ == "taut.indexed_slices"
+
+
+def _parts(value: Any) -> list | None:
+    """The parts of a structure, or None for a leaf."""
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, (list, tuple)) and not isinstance(value, TensorShape):
+        return list(value)
+    if isinstance(value, slice):
+        return [value.start, value.stop, value.step]
+    if _is_slices(value):
+        return [value.values, value.indices, value.dense_shape]
+    return None
+
+
+def _rebuilt(value: Any, change: Callable) -> Any:
+    """A structure with each part changed. Leaves stay."""
+    if isinstance(value, dict):
+        return type(value)((key, change(part)) for key, part in value.items())
+    if isinstance(value, tuple) and not isinstance(value, TensorShape):
+        made = [change(part) for part in value]
+        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+    if type(value) is list:
+        return [change(part) for part in value]
+    if isinstance(value, slice):
+        return slice(change(value.start), change(value.stop), change(value.step))
+    if _is_slices(value):
+        return type(value)(change(value.values), change(value.indices), value.dense_shape)
+    return value
+
+
+#: Objects of these types are the same in every replay.
+_CONSTANTS = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    range,
+    type,
+    type(...),
+    enum.Enum,
+    np.generic,
+    np.dtype,
+    TensorShape,
+    types.BuiltinFunctionType,
+    _native.DType,
+    _native.Op,
+)
+
+
+class UnknownError(Exception):
+    """An object that a replay could not use."""
+
+
+def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
+    """A structure that later changes of lists and arrays do not affect, and that keeps no variable alive. `knows` says
+    whether an object was made by a recorded call. Raises UnknownError for objects that a replay could not use.
+    """
+    if isinstance(value, _native.Tensor):
+        if value.is_symbolic and not knows(value):
+            raise UnknownError("a tensor comes from a call that cannot be recorded")
+        return value
+    if isinstance(value, (*_CONSTANTS, _Body, _Weak)) or knows(value) or _is_of_package(value):
+        return value
+    if isinstance(value, (_native.Variable, _native.Function)) or _is_stateful(value):
+        return _Weak(value)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.copy()
+    if _parts(value) is None:
+        raise UnknownError(f"an argument is a {type(value).__name__}")
+    return _rebuilt(value, lambda part: frozen(part, knows))
+
+
+def _is_of_package(value: Any) -> bool:
+    """Whether it is a function or a method of this package, of the extension module or of Keras."""
+    if isinstance(value, types.FunctionType):
+        return (value.__module__ or "").startswith(("taut.", "keras."))
+    return isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType))
+
+
+class Recording:
+    """The calls of a function, or of the body of a loop or branch."""
+
+    def __init__(self, arguments: Any, shapes: list[TensorShape] | None = None, outer: Recording | None = None) -> None:
+        self.inputs = list(tensors(arguments))
+        self._outer = outer
+        self._known = {id(one): one for one in self.inputs}
+        self._entries: list[_Call | _Seen] = []
+        self._nodes = _native.num_traced_calls()
+        # Of the arguments, as the signature has them; of other tensors, as they were found.
+        self._shapes = dict(zip(map(id, self.inputs), shapes or ()))
+        self.shapes = shapes
+        self.result: Any = None
+        #: Why it holds for these sizes only, with the line.
+        self.reason: str | None = None
+        self.arguments: Any = None
+        try:
+            self.arguments = frozen(arguments, self._knows)
+        except UnknownError as unknown:
+            self.invalidate(_native.calling_line(), str(unknown))
+
+    # Called by the extension module.
+
+    def add_call(
+        self, function: Any, args: tuple, kwargs: Any, result: Any, file: str, line: int, before: int, after: int
+    ) -> None:
+        """Adds a call. `before` and `after` are the numbers of nodes in the graph."""
+        if before != self._nodes:
+            self.invalidate(f"{file}:{line}", "a call before this one cannot be recorded")
+        self._nodes = after
+        try:
+            self._learn(result)
+            parts = [frozen(one, self._knows) for one in (function, args, kwargs or {}, result)]
+        except UnknownError as unknown:
+            self.invalidate(f"{file}:{line}", str(unknown))
+            return
+        self._entries.append(_Call(parts[0], parts[1], parts[2], parts[3], (file, line)))
+
+    def add_failure(self, error: BaseException, at: str) -> None:
+        """Notes that a call has failed: what the code does then may depend on sizes."""
+        # Loops and branches are traced again with another plan.
+        if type(error).__name__ != "RetraceWithPlan":
+            self.invalidate(at, "a call has failed")
+
+    def invalidate(self, at: str, why: str) -> None:
+        """Notes that the calls cannot be made again for other sizes."""
+        if self.reason is None:
+            self.reason = f"{why} (at {at})"
+
+    def shape(self, array: Any, dims: tuple, is_user_code: bool, at: str) -> TensorShape:
+        """The shape of a tensor as the calling code may see it."""
+        if not self._knows(array):
+            return TensorShape(dims)
+        visible = self._visible_shape(array, dims) if is_user_code else TensorShape(dims)
+        if visible.rank is not None:
+            self._see(array, tuple(visible), None, at)
+        return visible
+
+    def read(self, array: Any, at: str) -> None:
+        """Notes that code reads the size or the value of a tensor."""
+        if self._knows(array):
+            self._see(array, tuple(array.shape), None if array.is_symbolic else np.array(array), at)
+
+    # The recording itself.
+
+    def _see(self, array: Any, dims: tuple, value: Any, at: str) -> None:
+        self._entries.append(_Seen(array, dims, value, at))
+
+    def _knows(self, value: Any) -> bool:
+        return id(value) in self._known or (self._outer is not None and self._outer._knows(value))
+
+    def _learn(self, value: Any) -> None:
+        """Notes that a call has made these objects."""
+        if _is_made(value):
+            self._known.setdefault(id(value), value)
+        parts = _parts(value)
+        if parts is not None:
+            for part in parts:
+                self._learn(part)
+        elif not _is_made(value) and not isinstance(value, (*_CONSTANTS, _native.Variable)):
+            raise UnknownError(f"the result of a call is a {type(value).__name__}")
+
+    def finish(self, result: Any) -> None:
+        """Ends the recording with the function's result."""
+        if _native.num_traced_calls() != self._nodes:
+            self.invalidate(_native.calling_line(), "a call cannot be recorded")
+        try:
+            self.result = frozen(result, self._knows)
+        except UnknownError as unknown:
+            self.invalidate(_native.calling_line(), f"of the result, {unknown}")
+
+    def replay(self, arguments: Any, outer: Objects | None = None) -> Any:
+        """Makes the recorded calls with other arguments, and returns their result."""
+        return self._replayed(arguments, outer).of(self.result)
+
+    def _replayed(self, arguments: Any, outer: Objects | None = None) -> Objects:
+        new = Objects(outer)
+        new.pair(self.arguments, arguments)
+        for entry in self._entries:
+            entry.replay(new)
+        return new
+
+    def _visible_shape(self, array: Any, dims: tuple) -> TensorShape:
+        """The shape with None for the sizes that follow from open ones: those that other sizes of the arguments change."""
+        known = self._shapes.get(id(array))
+        if known is not None:
+            return known
+        found = self._outer._visible_shape(array, dims) if id(array) not in self._known and self._outer else None
+        if found is None:
+            found = self._tried_shape(array, dims)
+        self._shapes[id(array)] = found
+        return found
+
+    def _tried_shape(self, array: Any, dims: tuple) -> TensorShape:
+        if self.shapes is None or self.reason is not None:
+            return TensorShape(dims)
+        others = {dim: 2 * dim if dim > 1 else 6 for one in self.inputs for dim in sizes(one)}
+
+        def trial(one: Any, shape: TensorShape) -> Any:
+            given = sizes(one)
+            if shape.rank is None:
+                made = [6, *given]
+            else:
+                made = [others[dim] if open is None else dim for dim, open in zip(given, shape)]
+            return _native.placeholder(one.dtype, made)
+
+        inputs = iter([trial(one, shape) for one, shape in zip(self.inputs, self.shapes)])
+        given = _with_tensors(self.arguments, inputs)
+        try:
+            with unrecorded():
+                made = _native.trace_only(lambda given: self._replayed(given).of(array), given)
+        except Exception:
+            # The calls are not possible for these sizes: then the code sees the size that it has.
+            return TensorShape(dims)
+        if len(made.shape) != len(dims):
+            return TensorShape(None)
+        return TensorShape(a if a == b else None for a, b in zip(dims, made.shape))
+
+
+def sizes(tensor: Any) -> tuple:
+    """The sizes of a tensor, open ones as well."""
+    with unrecorded():
+        return tuple(tensor.shape)
+
+
+def _is_stateful(value: Any) -> bool:
+    """Whether it is an object whose tensors are variables, so that a replay can use the same one."""
+    from . import optimizers, random
+    from .module import Module
+
+    return isinstance(value, (Module, optimizers.Optimizer, random.Generator, *_stateful_classes))
+
+
+#: Further classes of such objects.
+_stateful_classes: list[type] = []
+
+
+def record_calls(stateful: type) -> None:
+    """Records each call of an object of this class as one."""
+    _stateful_classes.append(stateful)
+    setattr(stateful, "__call__", recorded(stateful.__call__))
+
+
+def tensors(value: Any) -> Iterator[Any]:
+    """The tensors of a structure, in the order of its parts."""
+    if isinstance(value, _native.Tensor):
+        yield value
+    for part in _parts(value) or ():
+        yield from tensors(part)
+
+
+def _with_tensors(value: Any, tensors: Iterator) -> Any:
+    if isinstance(value, _native.Tensor):
+        return next(tensors)
+    return _rebuilt(value, lambda part: _with_tensors(part, tensors))
+
+
+class _Body:
+    """A function among the arguments of a recorded call: the body of a loop, a branch. Its calls are recorded, too."""
+
+    def __init__(self, function: Callable, outer: Recording) -> None:
+        self._function, self._outer = function, outer
+        self._recordings: list[Recording] = []
+
+    def __call__(self, *args: Any) -> Any:
+        recording = Recording(args, outer=self._outer)
+        before = _native.set_recording(recording)
+        try:
+            result = self._function(*args)
+        finally:
+            _native.set_recording(before)
+        recording.finish(result)
+        if recording.reason is not None and self._outer.reason is None:
+            self._outer.reason = recording.reason
+        self._recordings.append(recording)
+        return result
+
+    def replayed(self, new: Objects) -> Callable:
+        # A body that is traced several times makes the same calls each time, unless what it has seen differs.
+        calls = iter(self._recordings)
+        last = None
+
+        def call(*args: Any) -> Any:
+            nonlocal last
+            last = next(calls, last)
+            if last is None:
+                raise ChangedError
+            return last.replay(args, new)
+
+        return call
+
+
+def call_with_functions(native: Callable, *args: Any) -> Any:
+    """Calls a function of the extension module that calls functions among its arguments while it traces."""
+    if not _native.is_recording_calls():
+        return native(*args)
+    recording = _native.set_recording(None)
+    _native.set_recording(recording)
+
+    def wrapped(value: Any) -> Any:
+        if isinstance(value, list) and value and all(map(callable, value)):
+            return [_Body(one, recording) for one in value]
+        return _Body(value, recording) if callable(value) and not isinstance(value, _native.Op) else value
+
+    return _native.recorded_call(native, tuple(map(wrapped, args)))
+
+
+def call_recorded(function: Callable, *args: Any) -> Any:
+    """Calls a function of the extension module that a replay can call again."""
+    return _native.recorded_call(function, args) if _native.is_recording_calls() else function(*args)
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Excludes calls from recordings: those that create what later calls, and replays, only use."""
+    before = _native.set_recording(None)
+    try:
+        yield
+    finally:
+        _native.set_recording(before)
+
+
+def recorded(function: _Function) -> _Function:
+    """A function of this package of which a recording has the call, and not the calls that it makes."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not _native.is_recording_calls() or any(map(_calls_back, (*args, *kwargs.values()))):
+            return function(*args, **kwargs)
+        return _native.recorded_call(function, args, kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def _calls_back(value: Any) -> bool:
+    """Whether an argument is a function of the user, which makes calls of its own."""
+    return isinstance(value, (types.FunctionType, types.MethodType, functools.partial))

@@ -1,0 +1,135 @@
+"""Functions, tapes and loops take what TensorFlow's take. Values and counts are those of TensorFlow 2.21."""
+
+import ast
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import taut as tf
+
+
+def test_a_concrete_function_needs_its_tensors_only():
+    f = tf.function(lambda x, n: x * n)
+    bound = f.get_concrete_function(tf.TensorSpec([2]), 3.0)
+    assert bound(tf.ones([2])).numpy().tolist() == [3, 3]
+    assert bound(tf.ones([2]), 3.0).numpy().tolist() == [3, 3]
+    assert bound is f.get_concrete_function(tf.TensorSpec([2]), 3.0)
+    with pytest.raises(TypeError):
+        bound()
+    with pytest.raises(TypeError):
+        bound(tf.ones([2]), 3.0, tf.ones([2]))
+
+
+def test_a_concrete_function_with_open_sizes_is_traced_once():
+    calls = []
+
+    @tf.function
+    def f(x, scale):
+        calls.append(x.shape.as_list())
+        return tf.reduce_sum(x, 1) * scale
+
+    concrete = f.get_concrete_function(tf.TensorSpec([None, 3]), 2.0)
+    assert calls == [[None, 3]] and f.experimental_get_tracing_count() == 1
+    assert concrete.structured_outputs == tf.TensorSpec([None], tf.float32)
+    for rows in (2, 5, 1):
+        assert concrete(tf.ones([rows, 3])).numpy().tolist() == [6.0] * rows
+    assert calls == [[None, 3]] and f.experimental_get_tracing_count() == 1
+    with pytest.raises(TypeError):
+        concrete(tf.ones([2, 4]))
+
+
+def test_host_functions_are_decorators():
+    @tf.py_function(Tout=tf.float32)
+    def doubled(x):
+        return x * 2
+
+    @tf.numpy_function(Tout=tf.TensorSpec([2], tf.float32))
+    def tripled(x):
+        return np.float32(3) * x
+
+    x = tf.constant([1.0, 2.0])
+    assert doubled(x).numpy().tolist() == [2, 4]
+    assert tf.function(tripled)(x).numpy().tolist() == [3, 6]
+    assert doubled.__name__ == "doubled"
+
+
+def test_output_gradients_have_the_structure_of_the_target():
+    x = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = {"a": x * 2, "b": [x * 3]}
+    assert float(tape.gradient(y, x, output_gradients={"a": tf.constant(1.0), "b": [tf.constant(10.0)]})) == 32.0
+
+
+def test_the_code_that_autograph_makes():
+    def f(x):
+        if x > 0:
+            x = x * 2
+        return x
+
+    code = tf.autograph.to_code(f)
+    assert "ag__.if_stmt" in code and ast.parse(code)
+    assert tf.autograph.to_code(tf.function(f)) == code
+
+
+def test_options_for_other_compilers_are_accepted():
+    features = tf.autograph.experimental.Feature
+    f = tf.function(
+        lambda x: x + 1.0,
+        experimental_implements="plus_one",
+        experimental_autograph_options=(features.EQUALITY_OPERATORS, features.LISTS),
+    )
+    assert float(f(1.0)) == 2.0
+
+
+def test_derivatives_through_loops_of_unknown_length():
+    @tf.function
+    def second(x, n):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.constant(1.0)
+                for _ in tf.range(n):
+                    y = y * x
+            gradient = inner.gradient(y, x)
+        return outer.gradient(gradient, x)
+
+    with pytest.warns(RuntimeWarning, match="runs op by op"):
+        assert float(second(tf.constant(2.0), tf.constant(4))) == 48.0
+    assert float(second(tf.constant(3.0), tf.constant(3))) == 18.0
+
+
+def test_gradients_of_a_loop_in_a_function():
+    def power(x):
+        loop = [0, tf.constant(1.0)]
+        return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x), loop, maximum_iterations=5)[1]
+
+    @tf.function
+    def f(x):
+        return tf.gradients(power(x), x)[0]
+
+    assert float(f(tf.constant(2.0))) == 12.0
+
+
+class Model(tf.Module):
+    def __init__(self):
+        self.w = tf.Variable(tf.ones([1000]))
+
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def scaled(self, x):
+        return x * tf.reduce_sum(self.w)
+
+
+def test_recordings_keep_nothing_alive():
+    gc.collect()
+    before = tf.memory.live_bytes()
+    model = Model()
+    assert [float(model.scaled(tf.ones([n]))[0]) for n in (1, 3)] == [1000.0, 1000.0]
+    assert model.scaled.experimental_get_tracing_count() == 1
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+    assert tf.memory.live_bytes() == before
