@@ -316,7 +316,8 @@ def to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = Non
     if ((ids < 0) | (ids >= vocab_size)).any():
         raise InvalidArgumentError(f"values must be in [0, {vocab_size}), got {ids.tolist()}")
     made = np.zeros([*list(sp_input.shape)[:-1], int(vocab_size)], bool)
-    made[(*indices[:, :-1].T, ids)] = True
+    places = (*indices[:, :-1].T, ids)
+    made[places] = True
     return _native.as_tensor(made)
 
 

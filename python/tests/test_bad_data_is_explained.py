@@ -28,7 +28,9 @@ def folder(tmp_path):
 
 
 def test_wrong_encodings():
-    with pytest.raises(tf.errors.InvalidArgumentError, match="string 1: expected valid UTF-8 text, got an invalid sequence at byte 4"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="string 1: expected valid UTF-8 text, got an invalid sequence at byte 4"
+    ):
         tf.strings.unicode_decode([b"good", b"bad \xff"], "UTF-8", errors="strict")
     assert tf.strings.unicode_decode([b"\xff"], "UTF-8").to_list() == [[0xFFFD]]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ class PythonStages:
     unbatch: Callable[..., Any]
     batch: Callable[..., Any]
     skip: Callable[..., Any]
+    _uniform: Callable[..., Any]
 
     def _python_stage(
         self,
@@ -148,6 +148,8 @@ class PythonStages:
             if not isinstance(error, (OpError, ValueError, ArithmeticError, LookupError, OSError)):
                 raise error
             if log_warning:
+                import logging
+
                 logging.getLogger("taut").warning("ignore_errors: %s", error)
 
         return self._uniform(self._native.ignore_errors(on_error))
