@@ -6,6 +6,7 @@ use taut::losses::SparseCategoricalCrossentropy;
 use taut::optimizers::{Adam, Optimizer};
 use taut::train::{Callback, Every, Flow, Step};
 use taut::{Layer, Result, Tensor, Trainer, random};
+use taut_examples::TemporaryFolder;
 
 /// Stops the training after a number of steps, in the middle of an epoch.
 struct StopAfter(usize);
@@ -33,8 +34,7 @@ fn weights(trainer: &Trainer) -> Result<Vec<Vec<f32>>> {
 }
 
 fn main() -> Result<()> {
-    let folder = std::env::temp_dir().join(format!("taut-example-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
+    let folder = TemporaryFolder::new()?;
     let path = folder.join("run.safetensors");
     let data: Dataset<(Tensor, Tensor)> =
         Dataset::from_tensor_slices(data::digits()?.train)?.shuffle(500)?.batch(64)?.prefetch(2)?;
@@ -55,6 +55,5 @@ fn main() -> Result<()> {
     assert_eq!(weights(&straight)?, weights(&resumed)?);
     assert_eq!(straight.history().scores("loss"), resumed.history().scores("loss"));
     println!("weights and losses are bit-equal");
-    std::fs::remove_dir_all(folder)?;
     Ok(())
 }

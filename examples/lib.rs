@@ -1,10 +1,39 @@
-//! Shared by the examples: the `--quick` option, a text to train on, and sampling from a language model.
+//! Shared by the examples: the `--quick` option, temporary folders, a text to train on, and sampling from a language model.
 
+use std::path::{Path, PathBuf};
 use taut::{Result, Tensor, Trainer, random, s};
 
 /// Whether the example was started with `--quick`, as the tests do: less data, fewer epochs.
 pub fn is_quick() -> bool {
     std::env::args().any(|argument| argument == "--quick")
+}
+
+/// A folder for the files of an example, which is removed when it is dropped.
+pub struct TemporaryFolder(PathBuf);
+
+impl TemporaryFolder {
+    /// Makes a folder.
+    pub fn new() -> Result<TemporaryFolder> {
+        let path = std::env::temp_dir().join(format!("taut-example-{}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        Ok(TemporaryFolder(path))
+    }
+
+    /// The path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path of a file in the folder.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Pages of the book as training text, reduced to the characters of [`VOCABULARY`].

@@ -14,11 +14,8 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Sparse tensors",
-        """SparseTensorSpec nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse sets sparse.add sparse.bincount
-        sparse.concat sparse.cross sparse.fill_empty_rows sparse.mask sparse.maximum sparse.minimum sparse.reduce_max
-        sparse.reduce_sum sparse.reorder sparse.reset_shape sparse.reshape sparse.retain sparse.segment_mean
-        sparse.segment_sqrt_n sparse.segment_sum sparse.slice sparse.softmax sparse.sparse_dense_matmul sparse.split
-        sparse.to_indicator sparse.transpose""",
+        """SparseTensorSpec nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse sets sparse.bincount
+        sparse.cross sparse.mask sparse.segment_mean sparse.segment_sqrt_n sparse.segment_sum""",
         "tf.sparse.to_dense makes a tensor; gradients of tf.gather and embeddings are tf.IndexedSlices",
     ),
     (
@@ -54,9 +51,9 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Protocol buffers and records",
-        """make_ndarray make_tensor_proto queue io.FixedLenSequenceFeature io.SparseFeature io.decode_json_example
-        io.decode_proto io.deserialize_many_sparse io.encode_proto io.match_filenames_once io.parse_sequence_example
-        io.parse_single_sequence_example io.serialize_many_sparse io.serialize_sparse io.write_graph""",
+        """make_ndarray make_tensor_proto queue io.decode_json_example
+        io.decode_proto io.deserialize_many_sparse io.encode_proto io.match_filenames_once io.serialize_many_sparse
+        io.serialize_sparse io.write_graph""",
         "tf.io.parse_example parses examples, tf.io.serialize_tensor writes tensors",
     ),
     (
@@ -66,8 +63,8 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Summaries",
-        "summary.audio summary.graph summary.trace_export summary.trace_off summary.trace_on",
-        "tf.summary writes scalars, histograms, images and texts; tf.profiler writes pages for the browser",
+        "summary.audio summary.trace_export summary.trace_off summary.trace_on",
+        "tf.summary writes scalars, histograms, images, texts and graphs of plans; tf.profiler writes pages for the browser",
     ),
     (
         "Linear operators and decompositions",

@@ -161,6 +161,8 @@ class StaticHashTable:
                 _native.own_tensor(np.empty(0, dtypes.as_dtype(dtype).as_numpy_dtype), dtype)
                 for dtype in (initializer.key_dtype, initializer.value_dtype)
             )
+        if default_value is None:
+            raise ValueError("default_value must be given: it is the value of keys that the table does not have")
         self._default = raw.reshape(_native.as_tensor(default_value, self._values.dtype), [1])
         self._pool = raw.concat([self._values, self._default], 0)
         self._lookup = _Lookup(self._keys)

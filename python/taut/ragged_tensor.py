@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -101,20 +102,14 @@ class RaggedTensor:
         cls, flat_values: Any, nested_row_splits: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
         """Several ragged dimensions, the outermost first."""
-        made = flat_values
-        for splits in reversed(list(nested_row_splits)):
-            made = cls.from_row_splits(made, splits)
-        return made
+        return functools.reduce(cls.from_row_splits, reversed(list(nested_row_splits)), flat_values)
 
     @classmethod
     def from_nested_row_lengths(
         cls, flat_values: Any, nested_row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
         """Several ragged dimensions, the outermost first."""
-        made = flat_values
-        for lengths in reversed(list(nested_row_lengths)):
-            made = cls.from_row_lengths(made, lengths)
-        return made
+        return functools.reduce(cls.from_row_lengths, reversed(list(nested_row_lengths)), flat_values)
 
     @classmethod
     def from_tensor(

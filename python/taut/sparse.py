@@ -1,4 +1,7 @@
-"""Functions of sparse tensors: `tf.sparse`."""
+"""Functions of sparse tensors: `tf.sparse`.
+
+Indices are known when a function is called; values are computed by ops, so that gradients flow to them.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from . import _namespace, _native, dtypes
+from . import _namespace, _native, _raw_ops as raw, dtypes
 from .errors import InvalidArgumentError
 from .sparse_tensor import SparseTensor, from_dense, to_dense
 
-__all__ = ["SparseTensor", "cross_hashed", "expand_dims", "from_dense", "to_dense"]
+__all__ = [
+    "SparseTensor",
+    "add",
+    "concat",
+    "cross_hashed",
+    "expand_dims",
+    "fill_empty_rows",
+    "from_dense",
+    "maximum",
+    "minimum",
+    "reduce_max",
+    "reduce_sum",
+    "reorder",
+    "reset_shape",
+    "reshape",
+    "retain",
+    "slice",
+    "softmax",
+    "sparse_dense_matmul",
+    "split",
+    "to_dense",
+    "to_indicator",
+    "transpose",
+]
 
 _FIRST_KEY = 0xDECAFCAFFE
 _FACTOR = np.uint64(0xC6A4A7935BD1E995)
@@ -66,6 +92,245 @@ def expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | Non
     place = place + rank + 1 if place < 0 else place
     indices = np.insert(np.asarray(sp_input.indices), place, 0, axis=1)
     return SparseTensor(indices, sp_input.values, [*sp_input.shape[:place], 1, *sp_input.shape[place:]])
+
+
+def _selected(sp_input: SparseTensor, indices: np.ndarray, positions: Any, shape: Any) -> SparseTensor:
+    """Some of the elements, with other indices."""
+    return SparseTensor(indices, raw.gather(sp_input.values, np.asarray(positions, np.int64)), shape)
+
+
+def _flat(indices: np.ndarray, shape: Any) -> np.ndarray:
+    """The position of each element in row-major order."""
+    return np.ravel_multi_index(tuple(indices.T), tuple(shape)) if len(indices) else np.zeros(0, np.int64)
+
+
+def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The elements in the order of their indices."""
+    indices = np.asarray(sp_input.indices)
+    order = np.argsort(_flat(indices, sp_input.shape), kind="stable")
+    return _selected(sp_input, indices[order], order, sp_input.shape)
+
+
+def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
+    """Permutes the axes; without `perm`, reverses them."""
+    rank = len(sp_input.shape)
+    axes = list(range(rank))[::-1] if perm is None else [int(axis) % rank for axis in np.asarray(perm)]
+    if sorted(axes) != list(range(rank)):
+        raise InvalidArgumentError(f"perm must be a permutation of {list(range(rank))}, got {axes}")
+    moved = np.asarray(sp_input.indices)[:, axes]
+    return reorder(SparseTensor(moved, sp_input.values, [sp_input.shape[axis] for axis in axes]))
+
+
+def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
+    """Another shape with as many elements; one size may be -1."""
+    old, new = list(sp_input.shape), [int(size) for size in np.asarray(shape)]
+    count = int(np.prod(old, dtype=np.int64))
+    known = int(np.prod([size for size in new if size != -1], dtype=np.int64))
+    if new.count(-1) == 1 and known and count % known == 0:
+        new[new.index(-1)] = count // known
+    if int(np.prod(new, dtype=np.int64)) != count or min(new, default=0) < 0:
+        raise InvalidArgumentError(f"shape must have as many elements as {old}, got {new}")
+    flat = _flat(np.asarray(sp_input.indices), old)
+    return SparseTensor(
+        np.stack(np.unravel_index(flat, tuple(new)), 1).reshape(len(flat), len(new)), sp_input.values, new
+    )
+
+
+def reset_shape(sp_input: SparseTensor, new_shape: Any = None, name: str | None = None) -> SparseTensor:
+    """A larger shape of the same rank; without one, the smallest that holds all elements."""
+    indices, old = np.asarray(sp_input.indices), list(sp_input.shape)
+    if new_shape is None:
+        sizes = (indices.max(0) + 1).tolist() if len(indices) else [0] * len(old)
+        return SparseTensor(indices, sp_input.values, sizes)
+    sizes = [int(size) for size in np.asarray(new_shape)]
+    if len(sizes) != len(old) or any(new < size for new, size in zip(sizes, old)):
+        raise InvalidArgumentError(f"new_shape must have the rank of {old} and be no smaller, got {sizes}")
+    return SparseTensor(indices, sp_input.values, sizes)
+
+
+def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
+    """The elements for which a boolean is true."""
+    kept = np.asarray(to_retain).astype(bool).reshape(-1)
+    if len(kept) != sp_input.values.shape[0]:
+        raise InvalidArgumentError(f"to_retain must have {sp_input.values.shape[0]} elements, got {len(kept)}")
+    return _selected(sp_input, np.asarray(sp_input.indices)[kept], np.flatnonzero(kept), sp_input.shape)
+
+
+def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+    """The block that begins at `start` and has at most `size` elements along each axis."""
+    start, size = np.asarray(start, np.int64), np.asarray(size, np.int64)
+    shape = np.asarray(list(sp_input.shape), np.int64)
+    if len(start) != len(shape) or len(size) != len(shape) or (start < 0).any() or (size < 0).any():
+        raise InvalidArgumentError(
+            f"start and size must be >= 0 and have {len(shape)} elements, got {start} and {size}"
+        )
+    sizes = np.clip(shape - start, 0, size)
+    indices = np.asarray(sp_input.indices) - start
+    inside = ((indices >= 0) & (indices < sizes)).all(1)
+    return _selected(sp_input, indices[inside], np.flatnonzero(inside), sizes.tolist())
+
+
+def split(sp_input: SparseTensor, num_split: int, axis: int, name: str | None = None) -> list[SparseTensor]:
+    """Parts along an axis; the first ones are one larger if its size is no multiple."""
+    shape = list(sp_input.shape)
+    axis = int(axis) % len(shape)
+    if not 1 <= num_split <= shape[axis]:
+        raise InvalidArgumentError(f"num_split must be in [1, {shape[axis]}], got {num_split}")
+    parts, at = [], 0
+    for i in range(num_split):
+        width = shape[axis] // num_split + (i < shape[axis] % num_split)
+        start, size = [0] * len(shape), list(shape)
+        start[axis], size[axis] = at, width
+        parts.append(slice(sp_input, start, size))
+        at += width
+    return parts
+
+
+def concat(axis: int, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
+    """Concatenates along an axis. Other sizes must be equal, unless `expand_nonconcat_dims` takes the largest."""
+    parts = list(sp_inputs)
+    axis = int(axis) % len(parts[0].shape)
+    shapes = np.array([list(part.shape) for part in parts])
+    others = np.delete(shapes, axis, 1)
+    if not expand_nonconcat_dims and (others != others[0]).any():
+        raise InvalidArgumentError(f"shapes must be equal but for axis {axis}, got {shapes.tolist()}")
+    sizes = shapes.max(0)
+    sizes[axis] = shapes[:, axis].sum()
+    starts = np.cumsum(shapes[:, axis]) - shapes[:, axis]
+    indices = [np.asarray(part.indices).copy() for part in parts]
+    for one, start in zip(indices, starts):
+        one[:, axis] += start
+    joined = raw.concat([part.values for part in parts], 0)
+    return reorder(SparseTensor(np.concatenate(indices), joined, sizes.tolist()))
+
+
+def _union(a: SparseTensor, b: SparseTensor) -> tuple[np.ndarray, Any, Any]:
+    """The indices that one of two tensors has, and the values of both there, or 0."""
+    if list(a.shape) != list(b.shape):
+        raise InvalidArgumentError(f"shapes must be equal, got {list(a.shape)} and {list(b.shape)}")
+    flat = [_flat(np.asarray(one.indices), one.shape) for one in (a, b)]
+    both = np.unique(np.concatenate(flat))
+    found = []
+    for one, positions in zip((a, b), flat):
+        count = len(positions)
+        places = np.full(len(both), count, np.int64)
+        places[np.searchsorted(both, positions)] = np.arange(count)
+        pool = raw.concat([one.values, raw.zeros_like(one.values[:1]) if count else _zero(one.dtype)], 0)
+        found.append(raw.gather(pool, places))
+    indices = np.stack(np.unravel_index(both, tuple(a.shape)), 1).reshape(len(both), len(a.shape))
+    return indices, found[0], found[1]
+
+
+def _zero(dtype: Any) -> Any:
+    return _native.as_tensor(np.zeros(1, dtype.as_numpy_dtype))
+
+
+def add(a: Any, b: Any, threshold: Any = 0) -> Any:
+    """The sum of two sparse tensors, or of a sparse and a dense one. Sums below `threshold` are left out."""
+    if not isinstance(a, SparseTensor) or not isinstance(b, SparseTensor):
+        return (to_dense(a) if isinstance(a, SparseTensor) else a) + (to_dense(b) if isinstance(b, SparseTensor) else b)
+    indices, one, other = _union(a, b)
+    made = SparseTensor(indices, one + other, a.shape)
+    limit = np.asarray(threshold)
+    return made if not limit else retain(made, np.abs(np.asarray(made.values)) >= limit)
+
+
+def maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The larger of two elements; one that is missing counts as 0."""
+    indices, one, other = _union(sp_a, sp_b)
+    return SparseTensor(indices, raw.maximum(one, other), sp_a.shape)
+
+
+def minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The smaller of two elements; one that is missing counts as 0."""
+    indices, one, other = _union(sp_a, sp_b)
+    return SparseTensor(indices, raw.minimum(one, other), sp_a.shape)
+
+
+def _groups(sp_input: SparseTensor, axis: Any, keepdims: bool | None) -> tuple[np.ndarray, int, list[int]]:
+    """The group of each element that is reduced to one, the number of groups, and the shape of the result."""
+    shape = list(sp_input.shape)
+    rank = len(shape)
+    reduced = set(range(rank)) if axis is None else {int(one) % rank for one in np.atleast_1d(np.asarray(axis))}
+    kept = [one for one in range(rank) if one not in reduced]
+    sizes = [shape[one] for one in kept]
+    groups = (
+        _flat(np.asarray(sp_input.indices)[:, kept], sizes) if kept else np.zeros(sp_input.values.shape[0], np.int64)
+    )
+    count = int(np.prod(sizes, dtype=np.int64))
+    return groups, count, [1 if one in reduced else shape[one] for one in range(rank)] if keepdims else sizes
+
+
+def reduce_sum(
+    sp_input: SparseTensor, axis: Any = None, keepdims: bool | None = None, output_is_sparse: bool = False,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """The sum along axes, as a tensor, or as a sparse one."""
+    groups, count, shape = _groups(sp_input, axis, keepdims)
+    made = raw.reshape(raw.unsorted_segment_sum(sp_input.values, groups, count), shape)
+    return from_dense(made) if output_is_sparse else made
+
+
+def reduce_max(
+    sp_input: SparseTensor, axis: Any = None, keepdims: bool | None = None, output_is_sparse: bool = False,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """The maximum of the elements along axes, as a tensor, or as a sparse one; 0 where there is none."""
+    groups, count, shape = _groups(sp_input, axis, keepdims)
+    found = np.bincount(groups, minlength=count) > 0
+    most = raw.unsorted_segment_max(sp_input.values, groups, count)
+    made = raw.reshape(raw.where(found, most, raw.zeros_like(most)), shape)
+    return from_dense(made) if output_is_sparse else made
+
+
+def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The softmax of the elements of each row of the last axis."""
+    if len(sp_input.shape) < 2:
+        raise InvalidArgumentError(f"sp_input must have rank >= 2, got shape {list(sp_input.shape)}")
+    groups, count, _ = _groups(sp_input, -1, None)
+    most = raw.gather(raw.unsorted_segment_max(sp_input.values, groups, count), groups)
+    powers = raw.exp(sp_input.values - most)
+    sums = raw.gather(raw.unsorted_segment_sum(powers, groups, count), groups)
+    return SparseTensor(sp_input.indices, powers / sums, sp_input.shape)
+
+
+def sparse_dense_matmul(
+    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+) -> _native.Tensor:
+    """The product of a sparse and a dense matrix, in either order."""
+    if isinstance(b, SparseTensor):
+        turned = sparse_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a)
+        return raw.transpose(turned, [1, 0])
+    dense = raw.transpose(_native.as_tensor(b), [1, 0]) if adjoint_b else _native.as_tensor(b)
+    rows, columns = (1, 0) if adjoint_a else (0, 1)
+    shape, indices = list(sp_a.shape), np.asarray(sp_a.indices)
+    if len(shape) != 2 or dense.ndim != 2 or shape[columns] != dense.shape[0]:
+        raise InvalidArgumentError(f"inner dimensions must be equal, got shapes {shape} and {list(dense.shape)}")
+    products = raw.expand_dims(sp_a.values, -1) * raw.gather(dense, indices[:, columns])
+    return raw.unsorted_segment_sum(products, indices[:, rows], shape[rows])
+
+
+def to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = None) -> _native.Tensor:
+    """A boolean tensor whose last axis says which integers a row has."""
+    ids, indices = np.asarray(sp_input.values), np.asarray(sp_input.indices)
+    if ((ids < 0) | (ids >= vocab_size)).any():
+        raise InvalidArgumentError(f"values must be in [0, {vocab_size}), got {ids.tolist()}")
+    made = np.zeros([*list(sp_input.shape)[:-1], int(vocab_size)], bool)
+    places = (*indices[:, :-1].T, ids)
+    made[places] = True
+    return _native.as_tensor(made)
+
+
+def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Any]:
+    """Gives each row without elements one, the default; and says which rows these are."""
+    indices, rows = np.asarray(sp_input.indices), sp_input.shape[0]
+    empty = np.bincount(indices[:, 0], minlength=rows) == 0
+    added = np.zeros((int(empty.sum()), indices.shape[1]), np.int64)
+    added[:, 0] = np.flatnonzero(empty)
+    default = raw.reshape(_native.as_tensor(default_value, sp_input.dtype), [1])
+    values = raw.concat([sp_input.values, raw.gather(default, np.zeros(len(added), np.int64))], 0)
+    filled = SparseTensor(np.concatenate([indices, added]), values, sp_input.shape)
+    return reorder(filled), _native.as_tensor(empty)
 
 
 __getattr__, __dir__ = _namespace.plain(__name__)

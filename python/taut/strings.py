@@ -159,12 +159,12 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
 
 
 def _ragged(function: Callable, input: Any) -> Any:
-    """Applies a function that returns values and row splits; the result has one more, ragged dimension."""
+    """Applies a function that returns values and row splits first; the result has one more, ragged dimension."""
     if isinstance(input, RaggedTensor):
         inner = _ragged(function, input.values)
         return input.with_values(inner)
     x = _native.string_tensor(input)
-    values, splits = function(x)
+    values, splits = function(x)[:2]
     if not x.ndim:
         return values
     return _nested(RaggedTensor.from_row_splits(values, splits), x.shape)
@@ -304,8 +304,7 @@ def unicode_decode(
     name: str | None = None,
 ) -> Any:
     """The code points of each string: a tensor for a scalar, else a ragged tensor."""
-    decode = _decoder(input_encoding, errors, replacement_char, replace_control_characters)
-    return _ragged(lambda x: decode(x)[:2], input)
+    return _ragged(_decoder(input_encoding, errors, replacement_char, replace_control_characters), input)
 
 
 def unicode_decode_with_offsets(
@@ -317,8 +316,12 @@ def unicode_decode_with_offsets(
     name: str | None = None,
 ) -> tuple:
     """The code points of each string, and the byte at which each character starts."""
-    decode = _decoder(input_encoding, errors, replacement_char, replace_control_characters)
-    return _ragged(lambda x: decode(x)[:2], input), _ragged(lambda x: decode(x)[2:0:-1], input)
+    return _with_offsets(_decoder(input_encoding, errors, replacement_char, replace_control_characters), input)
+
+
+def _with_offsets(found: Callable, input: Any) -> tuple:
+    """The parts of each string, and the offset of each part."""
+    return _ragged(found, input), _ragged(lambda x: found(x)[2:0:-1], input)
 
 
 def _decoder(encoding: str, errors: str, replacement: int, control: bool) -> Callable:
@@ -332,18 +335,14 @@ def unicode_split(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> Any:
     """Splits strings into their characters."""
-    return _ragged(lambda x: _native.string_unicode_split(x, input_encoding, errors, replacement_char)[:2], input)
+    return _ragged(lambda x: _native.string_unicode_split(x, input_encoding, errors, replacement_char), input)
 
 
 def unicode_split_with_offsets(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> tuple:
     """The characters of each string, and the byte at which each starts."""
-
-    def found(x: Any) -> tuple:
-        return _native.string_unicode_split(x, input_encoding, errors, replacement_char)
-
-    return _ragged(lambda x: found(x)[:2], input), _ragged(lambda x: found(x)[2:0:-1], input)
+    return _with_offsets(lambda x: _native.string_unicode_split(x, input_encoding, errors, replacement_char), input)
 
 
 def unicode_encode(

@@ -24,6 +24,7 @@ __all__ = [
     "create_noop_writer",
     "experimental",
     "flush",
+    "graph",
     "histogram",
     "image",
     "record_if",
@@ -273,6 +274,35 @@ def histogram(
         return np.stack([edges[:-1], edges[1:], np.bincount(numbers, minlength=count)], 1)
 
     return _write(name, step, SummaryMetadata("histograms", b"", _TENSOR, description), counted, data)
+
+
+def graph(graph_data: Any, name: str | None = None) -> bool:
+    """Writes the graph of a plan, or of a function for one signature (`f.get_concrete_function(...)`): a node per step with the
+    line that called it, its type and its shape, in the order in which they run.
+    """
+    writer = _state.writer
+    if writer is None or not should_record_summaries():
+        return False
+    plan = getattr(graph_data, "plan", graph_data)
+    if not isinstance(plan, _native.Plan):
+        raise TypeError(f"graph_data must be a plan or a concrete function, got {type(graph_data).__name__}")
+
+    def attribute(key: str, value: bytes) -> bytes:
+        return field(5, field(1, key.encode()) + field(2, value))
+
+    nodes = b""
+    for label, op, reads, line, dtype, shape in plan._nodes():
+        node = field(1, label.encode()) + field(2, op.encode())
+        node += b"".join(field(3, one.encode()) for one in reads)
+        sizes = b"".join(field(2, varint(1 << 3) + varint(size) if size else b"") for size in shape)
+        node += attribute("_output_shapes", field(1, field(7, sizes)))
+        node += attribute("dtype", varint(6 << 3) + varint(dtypes.as_dtype(dtype).as_datatype_enum))
+        if line:
+            node += attribute("line", field(2, line.encode()))
+        nodes += field(1, node)
+    # `versions` with the producer that TensorBoard knows.
+    writer._add(field(4, nodes + field(4, varint(1 << 3) + varint(1))), None)
+    return True
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:

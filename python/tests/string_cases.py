@@ -28,6 +28,21 @@ def sparse(tensor):
 
 MATRIX = [["a", "bc"], ["def", ""], ["g", "h"]]
 
+
+def grid(tf):
+    """A sparse matrix of three elements."""
+    return tf.SparseTensor([[0, 1], [1, 0], [1, 2]], [2.0, 3.0, 4.0], [2, 3])
+
+
+def sequence(tf, steps):
+    """A serialized sequence example: a number, and a list of integers per step."""
+    features = [tf.train.Feature(int64_list=tf.train.Int64List(value=step)) for step in steps]
+    return tf.train.SequenceExample(
+        context=tf.train.Features(feature={"n": tf.train.Feature(int64_list=tf.train.Int64List(value=[len(steps)]))}),
+        feature_lists=tf.train.FeatureLists(feature_list={"steps": tf.train.FeatureList(feature=features)}),
+    ).SerializeToString()
+
+
 CASES = {
     # Tensors of strings.
     "constant": lambda tf: tf.constant(MATRIX),
@@ -240,6 +255,93 @@ CASES = {
     "parse_single_variable": lambda tf: sparse(
         tf.io.parse_single_example(example(tf, a=[1.5, 2.5]), {"a": tf.io.VarLenFeature(tf.float32)})["a"]
     ),
+    "parse_example_padded": lambda tf: tf.io.parse_example(
+        [example(tf, a=[1, 2, 3, 4]), example(tf, b=[1]), example(tf, a=[5, 6])],
+        {"a": tf.io.FixedLenSequenceFeature([2], tf.int64, allow_missing=True, default_value=-1)},
+    ),
+    "parse_single_padded": lambda tf: tf.io.parse_single_example(
+        example(tf, a=[b"x", b"y"]), {"a": tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True)}
+    ),
+    "parse_example_sparse": lambda tf: sparse(
+        tf.io.parse_example(
+            [example(tf, i=[3, 0], v=[1.5, 2.5]), example(tf, i=[1], v=[3.5])],
+            {"a": tf.io.SparseFeature("i", "v", tf.float32, 5)},
+        )["a"]
+    ),
+    "parse_single_sparse": lambda tf: sparse(
+        tf.io.parse_single_example(
+            example(tf, i=[3, 0], v=[1.5, 2.5]), {"a": tf.io.SparseFeature("i", "v", tf.float32, 5)}
+        )["a"]
+    ),
+    "parse_sequence_padded": lambda tf: tf.io.parse_sequence_example(
+        [sequence(tf, [[1, 2], [3, 4]]), sequence(tf, [[5, 6]]), sequence(tf, [])],
+        {"n": tf.io.FixedLenFeature([], tf.int64)},
+        {"steps": tf.io.FixedLenSequenceFeature([2], tf.int64)},
+    ),
+    "parse_sequence_ragged": lambda tf: tf.io.parse_sequence_example(
+        [sequence(tf, [[1, 2], [], [3]]), sequence(tf, [[4]])],
+        sequence_features={"steps": tf.io.RaggedFeature(tf.int64)},
+    )[1],
+    "parse_sequence_variable": lambda tf: sparse(
+        tf.io.parse_sequence_example(
+            [sequence(tf, [[1, 2], [], [3]]), sequence(tf, [[4]])],
+            sequence_features={"steps": tf.io.VarLenFeature(tf.int64)},
+        )[1]["steps"]
+    ),
+    "parse_single_sequence": lambda tf: tf.io.parse_single_sequence_example(
+        sequence(tf, [[1], [3]]),
+        {"n": tf.io.FixedLenFeature([], tf.int64), "text": tf.io.FixedLenFeature([], tf.string, "none")},
+        {"steps": tf.io.FixedLenSequenceFeature([], tf.int64)},
+    ),
+    "sparse_add": lambda tf: sparse(tf.sparse.add(grid(tf), tf.sparse.transpose(tf.sparse.reshape(grid(tf), [3, 2])))),
+    "sparse_add_threshold": lambda tf: sparse(
+        tf.sparse.add(grid(tf), tf.SparseTensor([[0, 1], [1, 0]], [-2.0, 0.5], [2, 3]), 0.1)
+    ),
+    "sparse_add_dense": lambda tf: tf.sparse.add(grid(tf), tf.ones([2, 3])),
+    "sparse_concat": lambda tf: sparse(tf.sparse.concat(1, [grid(tf), grid(tf)])),
+    "sparse_concat_expanded": lambda tf: sparse(
+        tf.sparse.concat(0, [grid(tf), tf.SparseTensor([[0, 4]], [9.0], [1, 5])], expand_nonconcat_dims=True)
+    ),
+    "sparse_fill": lambda tf: [
+        sparse(part) if hasattr(part, "indices") else part
+        for part in tf.sparse.fill_empty_rows(tf.SparseTensor([[1, 2]], [5.0], [3, 4]), -1.0)
+    ],
+    "sparse_maximum": lambda tf: sparse(
+        tf.sparse.maximum(grid(tf), tf.SparseTensor([[0, 0], [1, 2]], [-1.0, 9.0], [2, 3]))
+    ),
+    "sparse_minimum": lambda tf: sparse(
+        tf.sparse.minimum(grid(tf), tf.SparseTensor([[0, 0], [1, 2]], [-1.0, 9.0], [2, 3]))
+    ),
+    "sparse_reduce_sum": lambda tf: [
+        tf.sparse.reduce_sum(grid(tf)),
+        tf.sparse.reduce_sum(grid(tf), 0),
+        tf.sparse.reduce_sum(grid(tf), -1, keepdims=True),
+    ],
+    "sparse_reduce_max": lambda tf: [tf.sparse.reduce_max(grid(tf), 1), tf.sparse.reduce_max(grid(tf), 0)],
+    "sparse_reorder": lambda tf: sparse(
+        tf.sparse.reorder(tf.SparseTensor([[1, 0], [0, 2], [0, 1]], [1, 2, 3], [2, 3]))
+    ),
+    "sparse_reset_shape": lambda tf: [
+        sparse(tf.sparse.reset_shape(grid(tf), [4, 5])),
+        sparse(tf.sparse.reset_shape(tf.SparseTensor([[0, 1]], [1.0], [7, 8]))),
+    ],
+    "sparse_reshape": lambda tf: sparse(tf.sparse.reshape(grid(tf), [3, -1])),
+    "sparse_retain": lambda tf: sparse(tf.sparse.retain(grid(tf), [True, False, True])),
+    "sparse_slice": lambda tf: sparse(tf.sparse.slice(grid(tf), [0, 1], [2, 9])),
+    "sparse_softmax": lambda tf: sparse(
+        tf.sparse.softmax(tf.SparseTensor([[0, 0], [0, 2], [1, 1]], [1.0, 1.0, 5.0], [2, 3]))
+    ),
+    "sparse_matmul": lambda tf: [
+        tf.sparse.sparse_dense_matmul(grid(tf), tf.reshape(tf.range(6.0), [3, 2])),
+        tf.sparse.sparse_dense_matmul(grid(tf), tf.reshape(tf.range(4.0), [2, 2]), adjoint_a=True),
+        tf.sparse.sparse_dense_matmul(grid(tf), tf.reshape(tf.range(6.0), [2, 3]), adjoint_b=True),
+        tf.sparse.sparse_dense_matmul(tf.reshape(tf.range(4.0), [2, 2]), grid(tf)),
+    ],
+    "sparse_split": lambda tf: [sparse(part) for part in tf.sparse.split(grid(tf), 2, 1)],
+    "sparse_indicator": lambda tf: tf.sparse.to_indicator(
+        tf.SparseTensor([[0, 0], [1, 0], [1, 1]], [2, 0, 3], [2, 2]), 5
+    ),
+    "sparse_transpose": lambda tf: sparse(tf.sparse.transpose(grid(tf))),
     "sparse_to_dense": lambda tf: tf.sparse.to_dense(tf.SparseTensor([[0, 1], [1, 0]], ["a", "b"], [2, 3]), "-"),
     "example_text": lambda tf: str(tf.train.Example.FromString(example(tf, s=[b"a\x01\"'\n"]))),
     # Datasets.

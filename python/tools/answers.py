@@ -1,5 +1,5 @@
-"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers and Keras's preprocessing. Run it
-where TensorFlow is installed.
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, Keras's preprocessing, and the steps of
+its tutorials on data. Run it where TensorFlow and pandas are installed.
 """
 
 from __future__ import annotations
@@ -48,16 +48,18 @@ def main() -> None:
     import preprocessing_cases
     import string_cases
     import tensorflow as tf
+    import tutorial_cases
 
     answers = {name: plain(case(tf)) for name, case in string_cases.CASES.items()}
     _write(TESTS / "string_answers.json", answers)
     answers = {name: plain(case(tf)) for name, case in complex_cases.CASES.items()}
     _write(TESTS / "complex_answers.json", answers)
-    answers = {}
-    for name, case in preprocessing_cases.CASES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            answers[name] = plain(case(keras, tf, folder))
-    _write(TESTS / "keras" / "preprocessing_answers.json", answers)
+    for kind, cases in (("preprocessing", preprocessing_cases.CASES), ("tutorial", tutorial_cases.CASES)):
+        answers = {}
+        for name, case in cases.items():
+            with tempfile.TemporaryDirectory() as folder:
+                answers[name] = plain(case(keras, tf, folder))
+        _write(TESTS / "keras" / f"{kind}_answers.json", answers)
 
 
 def _write(path: pathlib.Path, answers: dict[str, Any]) -> None:

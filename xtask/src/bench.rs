@@ -3,9 +3,9 @@
 use crate::shell::{Result, cargo, command, root, section};
 use std::ffi::OsString;
 
-const SUITES: [&str; 7] = ["engine", "tape", "function", "control", "budget", "distribute", "peers"];
+const SUITES: [&str; 8] = ["engine", "tape", "function", "control", "budget", "distribute", "files", "peers"];
 
-/// `[engine|tape|function|control|budget|distribute|peers] [filter]`; a filter alone applies to the suite `engine`.
+/// `[engine|tape|function|control|budget|distribute|files|peers] [filter]`; a filter alone applies to the suite `engine`.
 pub fn run(words: &[String]) -> Result {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
@@ -24,6 +24,7 @@ fn measure(suite: &str, filter: &str) -> Result {
         "control" => control(filter),
         "budget" => budget(filter),
         "distribute" => distribute(),
+        "files" => files(filter),
         "peers" => everything(filter),
         _ => rows(suite, filter),
     }
@@ -34,6 +35,34 @@ fn distribute() -> Result {
     let python = crate::python::environment()?;
     let script = root().join("benches/distribute.py");
     command(python).arg(script).env("TAUT_TEST_MPI", &crate::python::mpi_environments()?).run()
+}
+
+/// Elements per second from files, beside TensorFlow. `PEERS_TAUTPY_PYTHON` names an interpreter with the package, which
+/// `pip install .` built; without it, that of the tests is measured, which is not optimised. The whole table goes into the book.
+fn files(filter: &str) -> Result {
+    let python = match std::env::var_os("PEERS_TAUTPY_PYTHON") {
+        Some(python) => python,
+        None => {
+            println!(
+                "PEERS_TAUTPY_PYTHON is not set: the package of the tests is measured, which is not optimised"
+            );
+            crate::python::environment()?.into()
+        }
+    };
+    let mut bench = command(python).arg(root().join("benches/files.py"));
+    if !filter.is_empty() {
+        bench = bench.args(["--only", filter]);
+    }
+    match std::env::var_os("PEERS_TF_PYTHON") {
+        Some(peer) => {
+            bench = bench.arg("--peer").arg(peer).args(["--rounds", "5"]);
+            if filter.is_empty() {
+                bench = bench.arg("--book").arg(root().join("docs/src/text-and-files.md"));
+            }
+        }
+        None => println!("skipped tensorflow: PEERS_TF_PYTHON can name an interpreter that has it"),
+    }
+    bench.run()
 }
 
 /// The rows of one of the project's own benches.

@@ -36,7 +36,7 @@ enum Task {
     },
     /// Measures the engine beside the limits of the machine, or tapes, functions, loops and memory budgets beside other engines
     Bench {
-        /// `engine` (the default), `tape`, `function`, `control`, `budget` or `peers`, then a part of the names of the rows to measure
+        /// `engine` (the default), `tape`, `function`, `control`, `budget`, `distribute`, `files` or `peers`, then a part of the names of the rows to measure
         #[arg(num_args = 0..=2, value_names = ["SUITE", "FILTER"])]
         words: Vec<String>,
     },
@@ -85,7 +85,8 @@ fn main() -> ExitCode {
         Task::Sanitize => sanitize(),
         Task::Differential => differential(),
         Task::Fuzz { inputs, seed } => {
-            tool("fuzz.py", &["--inputs", &inputs.to_string(), "--seed", &seed.to_string()])
+            let options = ["--inputs", &inputs.to_string(), "--seed", &seed.to_string()];
+            mutated_files(&options).and_then(|()| tool("fuzz.py", &options))
         }
         Task::Soak { rounds } => tool("soak.py", &["--rounds", &rounds.to_string()]),
     };
@@ -236,7 +237,28 @@ fn differential() -> Result {
     section("The answers of the Python package");
     let python = python::environment()?;
     python::install(&python)?;
-    shell::command(&python).args(module).arg("compare").arg(&answers).env("PYTHONPATH", &tools).run()
+    shell::command(&python).args(module).arg("compare").arg(&answers).env("PYTHONPATH", &tools).run()?;
+    section("Files of each, read by the other; event files in TensorBoard");
+    let run = |engine: &Path, what: &str, writer: &str| {
+        let folder = root().join("target/tensorflow/files").join(writer);
+        shell::command(engine).args(module).arg(what).arg(folder).env("PYTHONPATH", &tools).run()
+    };
+    let written = root().join("target/tensorflow/files");
+    if written.exists() {
+        std::fs::remove_dir_all(&written)
+            .map_err(|e| format!("{} cannot be removed: {e}", written.display()))?;
+    }
+    run(&tensorflow, "write", "tensorflow")?;
+    run(&python, "write", "taut")?;
+    run(&python, "read", "tensorflow")?;
+    run(&tensorflow, "read", "taut")
+}
+
+/// Mutated files of every format, read in this profile's build of the library.
+fn mutated_files(options: &[&str]) -> Result {
+    section("Mutated files");
+    let example = ["run", "--quiet", "--release", "--package", "taut-data", "--features", "arrow"];
+    cargo(&example).args(["--example", "mutated_files", "--"]).args(options).run()
 }
 
 /// Runs a tool of the Python package, which is built and installed first.

@@ -13,6 +13,8 @@ const PACKAGES: &[&str] = &[
     "hypothesis>=6,<7",
     "diastatic-malt>=2.15.3",
     "keras>=3.15,<3.16",
+    "pandas>=2.2,<4",
+    "pyarrow>=18",
     "mypy>=2.4,<3",
     "ruff>=0.17,<0.18",
 ];
@@ -24,7 +26,7 @@ pub fn environment() -> Result<PathBuf> {
 
 /// The interpreter of an environment with TensorFlow, for its answers.
 pub fn tensorflow() -> Result<PathBuf> {
-    environment_of("target/tensorflow", &["tensorflow>=2.21,<2.22"])
+    environment_of("target/tensorflow", &["tensorflow>=2.21,<2.22", "pandas>=2.2,<4"])
 }
 
 fn environment_of(folder: &str, packages: &[&str]) -> Result<PathBuf> {

@@ -22,6 +22,8 @@ pub(crate) struct StageCounters {
     pub(crate) worked: AtomicU64,
     /// Nanoseconds that its own threads were blocked by a full buffer.
     pub(crate) blocked: AtomicU64,
+    /// Errors that it left out.
+    pub(crate) ignored: AtomicU64,
     /// The number of its own threads.
     pub(crate) workers: AtomicUsize,
     pub(crate) buffer: OnceLock<BufferCounters>,
@@ -108,6 +110,7 @@ impl PipelineCounters {
                 waited: AtomicU64::new(0),
                 worked: AtomicU64::new(0),
                 blocked: AtomicU64::new(0),
+                ignored: AtomicU64::new(0),
                 workers: AtomicUsize::new(0),
                 buffer: OnceLock::new(),
                 first_epoch: OnceLock::new(),
@@ -175,6 +178,18 @@ impl<T> StageInput<T> {
             self.counters.elements.fetch_add(1, Relaxed);
         }
         next
+    }
+
+    /// As [`Cursor::try_stack`].
+    pub(crate) fn try_stack(&mut self, count: usize) -> Option<(usize, Result<T>)> {
+        if let Err(error) = self.check_not_stopped() {
+            return Some((1, Err(error)));
+        }
+        let start = Instant::now();
+        let (found, made) = self.cursor.try_stack(count)?;
+        add(&self.counters.waited, start);
+        self.counters.elements.fetch_add(found as u64, Relaxed);
+        Some((found, made))
     }
 
     /// Skips the next `count` elements. Returns how many there were before the end.

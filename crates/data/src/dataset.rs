@@ -100,6 +100,13 @@ pub(crate) trait Cursor<T>: Send {
         let _ = count;
         Ok(None)
     }
+
+    /// The next elements, `count` or as many as there are before the end, stacked along a new first axis: how many, and the
+    /// stack, or the first of their errors. `None`, with nothing read, if the stage has no faster way than one by one.
+    fn try_stack(&mut self, count: usize) -> Option<(usize, Result<T>)> {
+        let _ = count;
+        None
+    }
 }
 
 /// A sequence of elements, and how each of them is computed. Clones share the pipeline.

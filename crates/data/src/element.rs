@@ -80,6 +80,28 @@ pub enum AnyTensor {
     Strings(StringTensor),
 }
 
+impl AnyTensor {
+    /// The tensor of numbers; an error if these are strings.
+    pub fn numbers(&self) -> Result<&Tensor> {
+        match self {
+            AnyTensor::Numbers(tensor) => Ok(tensor),
+            AnyTensor::Strings(strings) => {
+                Err(Error::dtype(format!("expected numbers, got string{}", strings.shape())))
+            }
+        }
+    }
+
+    /// The tensor of strings; an error if these are numbers.
+    pub fn strings(&self) -> Result<&StringTensor> {
+        match self {
+            AnyTensor::Strings(strings) => Ok(strings),
+            AnyTensor::Numbers(tensor) => {
+                Err(Error::dtype(format!("expected strings, got {}", tensor.spec())))
+            }
+        }
+    }
+}
+
 impl Nest for AnyTensor {
     type Owned = AnyTensor;
 

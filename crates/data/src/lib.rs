@@ -45,8 +45,9 @@ pub use element::{AnyTensor, DatasetElement};
 pub use iter::{Iter, Position};
 pub use report::{BufferUse, PipelineReport, StageReport};
 pub use sources::{
-    Compression, FeatureSpec, FeatureValues, FileSet, ImageFolder, ParsedFeature, Split, TfRecordWriter,
-    digits, fashion_mnist, fixed_length_records, load_idx, parse_examples, read_idx, text_lines, tf_records,
+    Compression, ExampleBuilder, FeatureSpec, FeatureValues, FileSet, ImageFolder, ParsedFeature, ParsedList,
+    Split, TfRecordWriter, digits, fashion_mnist, fixed_length_records, load_idx, parse_examples,
+    parse_sequence_examples, parse_tensor, read_idx, serialize_tensor, text_lines, tf_records,
 };
 #[cfg(feature = "csv")]
 pub use sources::{Csv, CsvColumn, CsvFormat, csv_rows, decode_csv};

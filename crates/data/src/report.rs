@@ -40,6 +40,8 @@ pub struct StageReport {
     pub waited: Duration,
     /// Time its threads were blocked by a full buffer.
     pub blocked: Duration,
+    /// Errors that it left out: those of `ignore_errors`.
+    pub ignored: u64,
     /// The number of its own threads.
     pub workers: usize,
     /// Its buffer, if it has one.
@@ -128,6 +130,7 @@ fn stage(all: &[Arc<StageCounters>], index: usize) -> StageReport {
         waiting,
         waited,
         blocked: time(&counters.blocked),
+        ignored: counters.ignored.load(Relaxed),
         workers,
         buffer,
     }
@@ -147,6 +150,10 @@ impl fmt::Display for PipelineReport {
             write!(f, "\n{:<width$}  {:>10}", stage.name, stage.elements)?;
             times.iter().try_for_each(|time| write!(f, "  {time:>10}"))?;
             write!(f, "  {now:>10}  {most:>10}")?;
+        }
+        let ignored: u64 = self.stages.iter().map(|stage| stage.ignored).sum();
+        if ignored > 0 {
+            write!(f, "\n{ignored} elements with errors were left out")?;
         }
         write!(f, "\n{}", self.bottleneck())
     }

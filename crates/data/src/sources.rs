@@ -11,7 +11,10 @@ mod files;
 mod idx;
 mod images;
 mod records;
+mod sequence_example;
 mod sets;
+mod tensor_proto;
+mod wire;
 
 #[cfg(feature = "arrow")]
 pub use arrow::{load_arrow, load_parquet};
@@ -19,14 +22,16 @@ pub use arrow::{load_arrow, load_parquet};
 pub use csv::Csv;
 #[cfg(feature = "csv")]
 pub use csv_rows::{CsvColumn, CsvFormat, csv_rows, decode_csv};
-pub use example::{FeatureSpec, FeatureValues, ParsedFeature, parse_examples};
+pub use example::{ExampleBuilder, FeatureSpec, FeatureValues, ParsedFeature, parse_examples};
 pub use files::{Compression, FileSet, fixed_length_records, text_lines};
 pub use idx::{load_idx, read_idx};
 pub use images::ImageFolder;
 #[cfg(feature = "images")]
 pub use images::{ImageFormat, decode_gif, decode_image, encode_jpeg, encode_png, image_format};
 pub use records::{TfRecordWriter, tf_records};
+pub use sequence_example::{ParsedList, parse_sequence_examples};
 pub use sets::{Split, digits, fashion_mnist};
+pub use tensor_proto::{parse_tensor, serialize_tensor};
 
 use crate::dataset::Dataset;
 use flate2::read::MultiGzDecoder;

@@ -5,6 +5,7 @@ mod background;
 mod batch;
 mod cache;
 mod filter;
+mod ignore_errors;
 mod interleave;
 mod map;
 mod padded;

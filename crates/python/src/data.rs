@@ -331,6 +331,16 @@ impl Dataset {
         stage_with(slf, inner.map_err(|error| exception(slf.py(), error))?, function)
     }
 
+    /// Leaves out elements that are errors, unless the function raises again what it is called with.
+    fn ignore_errors<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let function = PyFunctionRef::new(function);
+        let on_error = function.clone();
+        let inner = slf.get().inner.ignore_errors(move |error| {
+            into_python(|py| on_error.get(py)?.call1((exception(py, error),)).map(drop))
+        });
+        stage_with(slf, inner, function)
+    }
+
     fn batch<'py>(slf: &Bound<'py, Self>, size: usize, exact: bool) -> PyResult<Bound<'py, PyAny>> {
         let inner = &slf.get().inner;
         let made = at_line(slf.py(), || if exact { inner.batch_exact(size) } else { inner.batch(size) });
@@ -526,11 +536,12 @@ impl DatasetIterator {
         Ok((position.epoch, position.delivered))
     }
 
-    /// Statistics of the stages: as text, and as rows of (stage, peak bytes).
-    fn report(&self, py: Python<'_>) -> PyResult<(String, Vec<(String, usize)>)> {
+    /// Statistics of the stages: as text, as rows of (stage, peak bytes), and the number of errors that were left out.
+    fn report(&self, py: Python<'_>) -> PyResult<(String, Vec<(String, usize)>, u64)> {
         let report = self.running.with_iter(py, |iter| Ok(iter.report()))?;
         let rows = report.stages.iter().map(|stage| (stage.name.to_string(), stage.high_water()));
-        Ok((report.to_string(), rows.collect()))
+        let ignored = report.stages.iter().map(|stage| stage.ignored).sum();
+        Ok((report.to_string(), rows.collect(), ignored))
     }
 }
 

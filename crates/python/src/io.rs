@@ -6,7 +6,7 @@ use crate::convert;
 use crate::data::source;
 use crate::error::exception;
 use crate::nest::Tree;
-use crate::strings::{strings_of, wrap_strings};
+use crate::strings::{is_strings, strings_of, wrap_strings};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -16,7 +16,6 @@ use taut::data::{
     self, AnyTensor, Compression, CsvColumn, CsvFormat, FeatureSpec, FeatureValues, FileSet, ParsedFeature,
     TfRecordWriter,
 };
-use taut::strings::StringTensor;
 use taut::{DType, Shape};
 
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
@@ -41,11 +40,6 @@ fn files(paths: Vec<PathBuf>, kind: &str, buffer: Option<usize>) -> PyResult<Fil
     })
 }
 
-/// A dataset of strings.
-fn strings_source(py: Python<'_>, dataset: data::Dataset<StringTensor>) -> Object<'_> {
-    source(py, dataset.map(|value| Ok(Tree::Strings(value))))
-}
-
 fn tree(value: AnyTensor) -> Tree {
     match value {
         AnyTensor::Numbers(tensor) => Tree::Tensor(tensor),
@@ -53,44 +47,45 @@ fn tree(value: AnyTensor) -> Tree {
     }
 }
 
-/// The lines of text files.
+/// The strings of files: their lines, the records of TFRecord files, or records of a fixed length (with the lengths of a record,
+/// of the header and of the footer).
 #[pyfunction]
-pub fn text_lines<'py>(
+pub fn file_strings<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
+    kind: &str,
+    lengths: Option<[usize; 3]>,
     compression: &str,
     buffer: Option<usize>,
 ) -> Object<'py> {
     let files = files(paths, compression, buffer)?;
-    strings_source(py, crate::line::at_line(py, || data::text_lines(&files)))
+    let made = crate::line::at_line(py, || match (kind, lengths) {
+        ("lines", None) => Ok(data::text_lines(&files)),
+        ("records", None) => Ok(data::tf_records(&files)),
+        ("fixed", Some([record, header, footer])) => {
+            data::fixed_length_records(&files, record, header, footer)
+        }
+        _ => Err(taut::Error::value(format!("kind must be lines, records or fixed, got {kind}"))),
+    });
+    source(py, made.map_err(|error| exception(py, error))?.map_structure(Tree::Strings))
 }
 
-/// The records of TFRecord files.
+/// A tensor as a serialized `TensorProto`.
 #[pyfunction]
-pub fn tf_records<'py>(
-    py: Python<'py>,
-    paths: Vec<PathBuf>,
-    compression: &str,
-    buffer: Option<usize>,
-) -> Object<'py> {
-    let files = files(paths, compression, buffer)?;
-    strings_source(py, crate::line::at_line(py, || data::tf_records(&files)))
+pub fn serialize_tensor<'py>(py: Python<'py>, tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let tensor = if is_strings(tensor) {
+        AnyTensor::Strings(strings_of(tensor)?)
+    } else {
+        AnyTensor::Numbers(convert::tensor(tensor)?)
+    };
+    Ok(PyBytes::new(py, &call(py, 0, || data::serialize_tensor(&tensor))?))
 }
 
-/// The records of files of records of a fixed length.
+/// The tensor of a serialized `TensorProto`.
 #[pyfunction]
-pub fn fixed_length_records<'py>(
-    py: Python<'py>,
-    paths: Vec<PathBuf>,
-    record: usize,
-    header: usize,
-    footer: usize,
-    compression: &str,
-    buffer: Option<usize>,
-) -> Object<'py> {
-    let files = files(paths, compression, buffer)?;
-    let made = crate::line::at_line(py, || data::fixed_length_records(&files, record, header, footer));
-    strings_source(py, made.map_err(|error| exception(py, error))?)
+pub fn parse_tensor<'py>(py: Python<'py>, serialized: &Bound<'py, PyAny>) -> Object<'py> {
+    let serialized = strings_of(serialized)?;
+    tree(call(py, serialized.byte_len(), || data::parse_tensor(serialized.item()?))?).object(py)
 }
 
 /// A column of CSV files: its type, and its default or `None` if it is required.
@@ -154,7 +149,7 @@ pub fn csv_rows<'py>(
     let (columns, format) = (csv_columns(columns)?, csv_format(header, delimiter, quote, missing, select)?);
     let rows = crate::line::at_line(py, || data::csv_rows(&files, columns, format));
     let rows = rows.map_err(|error| exception(py, error))?;
-    source(py, rows.map(|row| Ok(Tree::Tuple(row.into_iter().map(tree).collect()))))
+    source(py, rows.map_structure(|row| Tree::Tuple(row.into_iter().map(tree).collect())))
 }
 
 /// Parses strings that are rows of comma-separated values.
@@ -178,15 +173,8 @@ pub fn decode_csv<'py>(
 /// A feature: its key, its type, its shape (`None` for a variable length) and its default.
 type FeatureArgument<'py> = (String, Bound<'py, PyAny>, Option<Vec<usize>>, Option<Bound<'py, PyAny>>);
 
-/// Parses serialized `tf.train.Example` messages. Each feature becomes a tensor, or values and lengths.
-#[pyfunction]
-pub fn parse_examples<'py>(
-    py: Python<'py>,
-    serialized: &Bound<'py, PyAny>,
-    features: Vec<FeatureArgument<'py>>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let serialized = strings_of(serialized)?;
-    let feature = |(key, dtype, shape, default): FeatureArgument<'py>| -> PyResult<FeatureSpec> {
+fn feature_specs(features: Vec<FeatureArgument<'_>>) -> PyResult<Vec<FeatureSpec>> {
+    let feature = |(key, dtype, shape, default): FeatureArgument<'_>| -> PyResult<FeatureSpec> {
         let values = if crate::dtype::is_string(&dtype) {
             FeatureValues::Bytes
         } else {
@@ -211,17 +199,55 @@ pub fn parse_examples<'py>(
         };
         Ok(FeatureSpec { key, values, shape: shape.map(Shape::from), default })
     };
-    let features = features.into_iter().map(feature).collect::<PyResult<Vec<_>>>()?;
-    let parsed = call(py, serialized.byte_len(), || data::parse_examples(&serialized, &features))?;
-    let object = |feature: ParsedFeature| -> Object<'py> {
-        match feature {
-            ParsedFeature::Fixed(values) => tree(values).object(py),
-            ParsedFeature::Variable(values, lengths) => {
-                Ok(PyTuple::new(py, [tree(values).object(py)?, wrap(py, lengths)?])?.into_any())
-            }
+    features.into_iter().map(feature).collect()
+}
+
+fn parsed_features(py: Python<'_>, parsed: Vec<ParsedFeature>) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    let object = |feature: ParsedFeature| match feature {
+        ParsedFeature::Fixed(values) => tree(values).object(py),
+        ParsedFeature::Variable(values, lengths) => {
+            Ok(PyTuple::new(py, [tree(values).object(py)?, wrap(py, lengths)?])?.into_any())
         }
     };
     parsed.into_iter().map(object).collect()
+}
+
+/// The bytes of arithmetic that take as long as parsing these messages.
+fn parsing_work(serialized: &taut::strings::StringTensor) -> usize {
+    16 * serialized.byte_len()
+}
+
+/// Parses serialized `tf.train.Example` messages. Each feature becomes a tensor, or values and lengths.
+#[pyfunction]
+pub fn parse_examples<'py>(
+    py: Python<'py>,
+    serialized: &Bound<'py, PyAny>,
+    features: Vec<FeatureArgument<'py>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let (serialized, features) = (strings_of(serialized)?, feature_specs(features)?);
+    let parsed = call(py, parsing_work(&serialized), || data::parse_examples(&serialized, &features))?;
+    parsed_features(py, parsed)
+}
+
+/// Features of contexts, and lists: values, the number of values of each step, and of steps of each example.
+type ParsedSequences<'py> = (Vec<Bound<'py, PyAny>>, Vec<[Bound<'py, PyAny>; 3]>);
+
+/// Parses serialized `tf.train.SequenceExample` messages.
+#[pyfunction]
+pub fn parse_sequence_examples<'py>(
+    py: Python<'py>,
+    serialized: &Bound<'py, PyAny>,
+    context: Vec<FeatureArgument<'py>>,
+    lists: Vec<FeatureArgument<'py>>,
+) -> PyResult<ParsedSequences<'py>> {
+    let (serialized, context, lists) =
+        (strings_of(serialized)?, feature_specs(context)?, feature_specs(lists)?);
+    let parse = || data::parse_sequence_examples(&serialized, &context, &lists);
+    let (context, lists) = call(py, parsing_work(&serialized), parse)?;
+    let list = |list: data::ParsedList| {
+        Ok([tree(list.values).object(py)?, wrap(py, list.lengths)?, wrap(py, list.steps)?])
+    };
+    Ok((parsed_features(py, context)?, lists.into_iter().map(list).collect::<PyResult<_>>()?))
 }
 
 /// Writes a TFRecord file.

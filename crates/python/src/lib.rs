@@ -76,8 +76,8 @@ mod _native {
     use super::function::{Function, InitScope, is_tracing, num_traced_calls, placeholder, trace_only};
     #[pymodule_export]
     use super::io::{
-        RecordWriter, csv_rows, decode_csv, decode_gif, decode_image, encode_jpeg, encode_png,
-        fixed_length_records, image_format, parse_examples, text_lines, tf_records,
+        RecordWriter, csv_rows, decode_csv, decode_gif, decode_image, encode_jpeg, encode_png, file_strings,
+        image_format, parse_examples, parse_sequence_examples, parse_tensor, serialize_tensor,
     };
     #[pymodule_export]
     use super::line::{calling_line, pass_over, set_replayed_line};

@@ -4,7 +4,12 @@ use crate::error::exception;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
-use taut::plan::Program;
+use taut::Spec;
+use taut::plan::{Home, Program};
+
+/// A node of a graph: its name, its op, the names of the nodes whose results it reads, its line, and its first result's type and
+/// shape.
+type Node = (String, String, Vec<String>, String, String, Vec<usize>);
 
 type Row = (usize, Option<&'static str>, Option<String>, String, Option<String>);
 
@@ -79,6 +84,44 @@ impl Plan {
     #[getter]
     fn steps(&self) -> Vec<(String, String)> {
         self.0.steps.iter().map(|step| (step.name().to_owned(), step.at.to_string())).collect()
+    }
+
+    /// The inputs, constants and steps of the program as nodes of a graph, each after the nodes that it reads.
+    fn _nodes(&self) -> Vec<Node> {
+        let program = &self.0;
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut add = |name: &str, op: &str, reads: Vec<String>, at: String, spec: &Spec| {
+            let (dtype, shape) = (spec.dtype.name().to_owned(), spec.shape.to_vec());
+            nodes.push((name.to_owned(), op.to_owned(), reads, at, dtype, shape));
+        };
+        for (i, input) in program.inputs.iter().enumerate() {
+            add(&format!("input_{i}"), "input", Vec::new(), String::new(), &input.spec);
+        }
+        for (i, constant) in program.constants.iter().enumerate() {
+            add(&format!("constant_{i}"), "constant", Vec::new(), String::new(), constant.spec());
+        }
+        // The node that wrote each storage last. Steps write over storages that are no longer read.
+        let mut writers: Vec<String> = program
+            .storages
+            .iter()
+            .map(|storage| match storage.home {
+                Home::Input(i) => format!("input_{i}"),
+                Home::Constant(i) => format!("constant_{i}"),
+                Home::Arena(_) | Home::Output(_) => String::new(),
+            })
+            .collect();
+        for (i, step) in program.steps.iter().enumerate() {
+            let reads = step.operands.iter().map(|operand| writers[operand.storage].clone());
+            let reads = reads.filter(|name| !name.is_empty()).collect();
+            let name = format!("{}_{i}", step.name());
+            for target in &step.targets {
+                writers[target.storage].clone_from(&name);
+            }
+            if let Some(first) = step.targets.first() {
+                add(&name, step.name(), reads, step.at.to_string(), &first.spec);
+            }
+        }
+        nodes
     }
 
     /// The buffers of the program with live ranges and offsets, as text.

@@ -16,6 +16,16 @@ pub enum Encoding {
     Utf32Be,
 }
 
+impl Encoding {
+    fn name(self) -> &'static str {
+        match self {
+            Encoding::Utf8 => "UTF-8",
+            Encoding::Utf16Be => "UTF-16-BE",
+            Encoding::Utf32Be => "UTF-32-BE",
+        }
+    }
+}
+
 /// What becomes of bytes that are not valid in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnInvalid {
@@ -77,8 +87,8 @@ fn chars<'a>(
             (None, OnInvalid::Replace(point)) => visit(point, at, bytes)?,
             (None, OnInvalid::Ignore) => {}
             (None, OnInvalid::Strict) => {
-                let message =
-                    format!("expected valid {encoding:?} text, got an invalid sequence at byte {at}");
+                let name = encoding.name();
+                let message = format!("expected valid {name} text, got an invalid sequence at byte {at}");
                 return Err(Error::value(message).help("errors='replace' or errors='ignore' accepts it"));
             }
         }
@@ -97,12 +107,13 @@ pub fn decode(
     control: Option<u32>,
 ) -> Result<(Tensor, Tensor, Tensor)> {
     let (mut points, mut offsets, mut splits) = (Vec::<i32>::new(), Vec::<i64>::new(), vec![0i64]);
-    for value in x.values()?.iter() {
+    for (i, value) in x.values()?.iter().enumerate() {
         chars(value, encoding, invalid, |point, at, _| {
             points.push(control.filter(|_| point < 0x20).unwrap_or(point) as i32);
             offsets.push(at as i64);
             Ok(())
-        })?;
+        })
+        .map_err(|error| error.about(format_args!("string {i}")))?;
         splits.push(points.len() as i64);
     }
     let (n, rows) = (points.len(), splits.len());
@@ -119,12 +130,13 @@ pub fn unicode_split(
     let values = x.values()?;
     let mut out = StringBuilder::new(0, values.byte_len());
     let (mut offsets, mut splits) = (Vec::<i64>::new(), vec![0i64]);
-    for value in values.iter() {
+    for (i, value) in values.iter().enumerate() {
         chars(value, encoding, invalid, |point, at, _| {
             put(&mut out, point, encoding)?;
             offsets.push(at as i64);
             out.end()
-        })?;
+        })
+        .map_err(|error| error.about(format_args!("string {i}")))?;
         splits.push(out.count() as i64);
     }
     let (n, rows) = (offsets.len(), splits.len());

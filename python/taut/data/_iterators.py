@@ -28,9 +28,12 @@ _MOST_CALLS = 10_000
 
 
 class Report(str):
-    """Statistics of a pipeline's stages: printable, with `stages` of (stage, peak bytes)."""
+    """Statistics of a pipeline's stages: printable, with `stages` of (stage, peak bytes), and the number of errors that
+    `ignore_errors` left out.
+    """
 
     stages: list[tuple[str, int]]
+    ignored_errors: int
 
 
 class Optional(NamedTuple):
@@ -140,9 +143,9 @@ class DatasetIterator(Iterator):
 
     def report(self) -> Report:
         """Statistics of each stage: elements, peak bytes, and waiting times."""
-        text, stages = self._running.report()
+        text, stages, ignored = self._running.report()
         report = Report(text)
-        report.stages = stages
+        report.stages, report.ignored_errors = stages, ignored
         return report
 
     def _saved_state(self) -> _native.Tensor:

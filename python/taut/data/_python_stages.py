@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import _native, dtypes, nest
-from ..errors import InvalidArgumentError, OutOfRangeError
+from ..errors import InvalidArgumentError, OpError, OutOfRangeError
 from ..spec import TensorSpec
 from . import _files, _specs, _stages
 from ._structures import fill_unknown, size_of
@@ -30,6 +30,7 @@ class PythonStages:
     unbatch: Callable[..., Any]
     batch: Callable[..., Any]
     skip: Callable[..., Any]
+    _uniform: Callable[..., Any]
 
     def _python_stage(
         self,
@@ -139,12 +140,19 @@ class PythonStages:
         )
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
-        """Leaves out elements whose computation fails; with `log_warning`, the errors are logged."""
-        return self._python_stage(
-            lambda: _stages.without_errors(self, log_warning),
-            lambda: _specs.uniform(self._elements),
-            lambda: self._spec,
-        )
+        """Leaves out elements whose computation fails; with `log_warning`, the errors are logged. How many they are is in
+        `ignored_errors` of the iterator's `report()`.
+        """
+
+        def on_error(error: BaseException) -> None:
+            if not isinstance(error, (OpError, ValueError, ArithmeticError, LookupError, OSError)):
+                raise error
+            if log_warning:
+                import logging
+
+                logging.getLogger("taut").warning("ignore_errors: %s", error)
+
+        return self._uniform(self._native.ignore_errors(on_error))
 
     def rejection_resample(
         self,

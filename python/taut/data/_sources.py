@@ -43,11 +43,26 @@ def _native_source(filenames: Any, read: Callable[[list[str]], Any], parallel_re
     return names.interleave(lambda name: Dataset(read(paths_of(name))), cycle, 1)._native
 
 
-def _strings() -> _specs.MaybeElements:
-    return _specs.exactly(TensorSpec([], dtypes.string))
+class _FileStrings(Dataset):
+    """The strings of files: lines, or records."""
+
+    def __init__(
+        self,
+        kind: str,
+        lengths: list[int] | None,
+        filenames: Any,
+        compression_type: Any,
+        buffer_size: int | None,
+        num_parallel_reads: int | None,
+    ) -> None:
+        def read(paths: list[str]) -> Any:
+            return _native.file_strings(paths, kind, lengths, compression_type or "", buffer_size)
+
+        source = _native_source(filenames, read, num_parallel_reads)
+        super().__init__(source, lambda: _specs.exactly(TensorSpec([], dtypes.string)))
 
 
-class TextLineDataset(Dataset):
+class TextLineDataset(_FileStrings):
     """The lines of text files, without their ends. Files may be compressed (`GZIP`, `ZLIB`)."""
 
     def __init__(
@@ -58,14 +73,10 @@ class TextLineDataset(Dataset):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        kind = compression_type or ""
-        source = _native_source(
-            filenames, lambda paths: _native.text_lines(paths, kind, buffer_size), num_parallel_reads
-        )
-        super().__init__(source, _strings)
+        super().__init__("lines", None, filenames, compression_type, buffer_size, num_parallel_reads)
 
 
-class TFRecordDataset(Dataset):
+class TFRecordDataset(_FileStrings):
     """The records of TFRecord files. Lengths and checksums are verified."""
 
     def __init__(
@@ -76,14 +87,10 @@ class TFRecordDataset(Dataset):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        kind = compression_type or ""
-        source = _native_source(
-            filenames, lambda paths: _native.tf_records(paths, kind, buffer_size), num_parallel_reads
-        )
-        super().__init__(source, _strings)
+        super().__init__("records", None, filenames, compression_type, buffer_size, num_parallel_reads)
 
 
-class FixedLengthRecordDataset(Dataset):
+class FixedLengthRecordDataset(_FileStrings):
     """The records of binary files, each of `record_bytes` bytes, between a header and a footer."""
 
     def __init__(
@@ -97,18 +104,12 @@ class FixedLengthRecordDataset(Dataset):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        sizes = [int(size or 0) for size in (record_bytes, header_bytes, footer_bytes)]
-        if sizes[0] < 1 or min(sizes) < 0:
+        lengths = [int(length or 0) for length in (record_bytes, header_bytes, footer_bytes)]
+        if lengths[0] < 1 or min(lengths) < 0:
             raise InvalidArgumentError(
-                f"record_bytes must be >= 1, header_bytes and footer_bytes >= 0, got {', '.join(map(str, sizes))}"
+                f"record_bytes must be >= 1, header_bytes and footer_bytes >= 0, got {', '.join(map(str, lengths))}"
             )
-        kind = compression_type or ""
-        source = _native_source(
-            filenames,
-            lambda paths: _native.fixed_length_records(paths, sizes[0], sizes[1], sizes[2], kind, buffer_size),
-            num_parallel_reads,
-        )
-        super().__init__(source, _strings)
+        super().__init__("fixed", lengths, filenames, compression_type, buffer_size, num_parallel_reads)
 
 
 class CsvDataset(Dataset):
@@ -176,14 +177,20 @@ def _kind(text: str, kind: Any) -> Any:
 
 
 def _rows(path: str, compression: Any, delimiter: str, quote: bool, encoding: str) -> Iterator[list[str]]:
-    if compression == "ZLIB":
-        with open(path, "rb") as packed:
-            lines: Any = zlib.decompress(packed.read()).decode(encoding).splitlines()
-        yield from csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE)
-        return
-    opened: Any = gzip.open if compression == "GZIP" else open
-    with opened(path, "rt", encoding=encoding, newline="") as file:
-        yield from csv.reader(file, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE)
+    quoting: Any = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
+    try:
+        if compression == "ZLIB":
+            with open(path, "rb") as packed:
+                lines: Any = zlib.decompress(packed.read()).decode(encoding).splitlines()
+            yield from csv.reader(lines, delimiter=delimiter, quoting=quoting)
+            return
+        opened: Any = gzip.open if compression == "GZIP" else open
+        with opened(path, "rt", encoding=encoding, newline="") as file:
+            yield from csv.reader(file, delimiter=delimiter, quoting=quoting)
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(
+            f"{path}: the text must be {encoding}, got byte {error.object[error.start]:#x}: pass its encoding as encoding="
+        ) from None
 
 
 def make_csv_dataset(
@@ -229,8 +236,10 @@ def make_csv_dataset(
         raise ValueError(f"column names must be unique, got {names}")
     select = list(range(len(names)))
     if select_columns is not None:
-        wanted = [names.index(one) if isinstance(one, str) else int(one) for one in select_columns]
-        select = sorted(wanted)
+        unknown = [one for one in select_columns if one not in (names if isinstance(one, str) else select)]
+        if unknown:
+            raise ValueError(f"select_columns must be among the columns {names}, got {unknown[0]!r}")
+        select = sorted(names.index(one) if isinstance(one, str) else int(one) for one in select_columns)
     chosen = [names[i] for i in select]
     if label_name is not None and label_name not in chosen:
         raise ValueError(f"label_name must be one of the columns {chosen}, got {label_name!r}")
@@ -254,7 +263,7 @@ def make_csv_dataset(
         field_delim,
         use_quote_delim,
         na_value,
-        select,
+        None if select_columns is None else select,
     )
     if ignore_errors:
         source: Any = rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
-from ..errors import InvalidArgumentError, OpError
+from ..errors import InvalidArgumentError
 from ..function import Function
 
 
@@ -103,21 +103,6 @@ def single_in_trace(iterator: Any) -> Any:
     raw.ensure(found.has_value(), f"{message}none")
     raw.ensure(raw.logical_not(iterator.has_next()), f"{message}more")
     return found.value
-
-
-def without_errors(elements: Any, log_warning: bool) -> Iterator:
-    """Yields the elements that can be computed."""
-    import logging
-
-    running = iter(elements)
-    while True:
-        try:
-            yield next(running)
-        except StopIteration:
-            return
-        except (OpError, ValueError, ArithmeticError, LookupError, OSError) as error:
-            if log_warning:
-                logging.getLogger("taut").warning("ignore_errors: %s", error)
 
 
 def rebatched(rows: Iterable, sizes: list[int], drop_remainder: bool, join: Callable) -> Iterator:

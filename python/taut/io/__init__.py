@@ -17,10 +17,14 @@ from ..ragged_tensor import RaggedTensor
 from . import gfile as gfile
 from ._examples import (
     FixedLenFeature,
+    FixedLenSequenceFeature,
     RaggedFeature,
+    SparseFeature,
     VarLenFeature,
     parse_example,
+    parse_sequence_example,
     parse_single_example,
+    parse_single_sequence_example,
 )
 from ._images import (
     decode_and_crop_jpeg,
@@ -40,7 +44,9 @@ from ._records import TFRecordOptions, TFRecordWriter
 
 __all__ = [
     "FixedLenFeature",
+    "FixedLenSequenceFeature",
     "RaggedFeature",
+    "SparseFeature",
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",
@@ -63,7 +69,9 @@ __all__ = [
     "is_jpeg",
     "matching_files",
     "parse_example",
+    "parse_sequence_example",
     "parse_single_example",
+    "parse_single_sequence_example",
     "parse_tensor",
     "read_file",
     "serialize_tensor",

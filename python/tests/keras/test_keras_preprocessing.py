@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import preprocessing_cases
 import pytest
+import tutorial_cases
 
 import taut as tf
 
@@ -17,6 +18,7 @@ from answers import plain
 
 L = keras.layers
 ANSWERS = json.loads((pathlib.Path(__file__).parent / "preprocessing_answers.json").read_text())
+TUTORIALS = json.loads((pathlib.Path(__file__).parent / "tutorial_answers.json").read_text())
 TEXTS = np.array(["good movie", "bad film", "great good", "awful bad"] * 4, object)
 LABELS = np.array([1, 0, 1, 0] * 4, "f4")
 
@@ -40,6 +42,15 @@ def test_the_result_is_tensorflows(name, tmp_path):
     assert "tensorflow" not in sys.modules
     found = plain(preprocessing_cases.CASES[name](keras, tf, str(tmp_path)))
     assert close(found, ANSWERS[name]), (found, ANSWERS[name])
+
+
+@pytest.mark.parametrize("name", tutorial_cases.CASES)
+def test_the_steps_of_a_tutorial_have_tensorflows_results(name, tmp_path):
+    if name.startswith("pandas"):
+        pytest.importorskip("pandas")
+    found = plain(tutorial_cases.CASES[name](keras, tf, str(tmp_path)))
+    assert close(found, TUTORIALS[name]), (found, TUTORIALS[name])
+    assert set(TUTORIALS) == set(tutorial_cases.CASES)
 
 
 def classifier():

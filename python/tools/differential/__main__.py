@@ -1,13 +1,15 @@
 """Compares the package with TensorFlow, expression by expression, and counts the names of TensorFlow's public API.
 
 `python -m differential answers FILE` runs in an environment with TensorFlow and writes its answers;
-`python -m differential compare FILE` runs in one with this package. `cargo xtask differential` does both.
+`python -m differential compare FILE` runs in one with this package. `write FOLDER` and `read FOLDER` exchange files (see
+`files.py`). `cargo xtask differential` does it all.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import importlib.util
 import os
 import pickle
 import re
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cases
+from . import cases, files
 
 #: Modules of TensorFlow that are out of scope: other engines' interfaces, files of models, several processes.
 OUT_OF_SCOPE = frozenset(
@@ -182,14 +184,21 @@ def compare(path: str, show: bool) -> int:
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("answers", "compare"))
+    parser.add_argument("what", choices=("answers", "compare", "write", "read"))
     parser.add_argument("file")
     parser.add_argument("--missing", action="store_true", help="list the names that are missing")
     options = parser.parse_args()
     if options.what == "answers":
         answers(options.file)
         return 0
-    return 1 if compare(options.file, options.missing) else 0
+    if options.what == "compare":
+        return 1 if compare(options.file, options.missing) else 0
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    tf = importlib.import_module("tensorflow" if importlib.util.find_spec("tensorflow") else "taut")
+    if options.what == "read":
+        return 1 if files.read(tf, options.file) else 0
+    files.write(tf, options.file)
+    return 0
 
 
 if __name__ == "__main__":

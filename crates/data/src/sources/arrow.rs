@@ -3,6 +3,7 @@
 mod guard;
 
 use super::format_error;
+use crate::element::AnyTensor;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
@@ -18,13 +19,15 @@ use std::fs::File;
 use std::path::Path;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
 use taut_memory::{Buffer, Category, Location};
+use taut_strings::StringBuilder;
 
 /// Reads columns of a Parquet file, by default all of them: each becomes a tensor whose first axis is the rows.
 ///
-/// Numbers and booleans become tensors `[rows]`, fixed-size lists of them `[rows, size]`, and so on. Columns of other types
-/// and columns with missing values are errors that name the column: select other columns.
+/// Numbers and booleans become tensors `[rows]`, fixed-size lists of them `[rows, size]`, and so on; text and binary columns,
+/// also those with a dictionary, become string tensors. Columns of other types and columns with missing values are errors that
+/// name the column: select other columns.
 #[track_caller]
-pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
+pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, AnyTensor>> {
     let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
         let mut file = File::open(path)?;
@@ -43,7 +46,7 @@ pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<
 
 /// Reads columns of an Arrow IPC file (Feather, version 2), or all of them, as [`load_parquet`] does.
 #[track_caller]
-pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
+pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, AnyTensor>> {
     let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
         guard::check_arrow(&mut File::open(path)?)?;
@@ -84,6 +87,9 @@ fn selected(schema: &Schema, columns: Option<&[&str]>) -> Result<Vec<usize>> {
         if schema.fields().iter().filter(|other| other.name() == field.name()).count() > 1 {
             return Err(format_error(format!("several columns are named `{}`", field.name())));
         }
+        if is_text(field.data_type()) {
+            continue;
+        }
         shape(field.data_type()).map_err(|error| error.about(format_args!("column `{}`", field.name())))?;
     }
     Ok(selected)
@@ -110,8 +116,9 @@ fn shape(of: &DataType) -> Result<(DType, Vec<usize>)> {
             return Ok((dtype, row));
         }
         other => {
-            return Err(Error::dtype(format!("{other} cannot be converted to a tensor"))
-                .help("select columns of numbers, booleans and fixed-size lists of them"));
+            return Err(Error::dtype(format!("{other} cannot be converted to a tensor")).help(
+                "select columns of text, numbers, booleans, and fixed-size lists of numbers and booleans",
+            ));
         }
     };
     Ok((dtype, Vec::new()))
@@ -126,12 +133,21 @@ fn tensors(
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
     fields: &[FieldRef],
     at: Location,
-) -> Result<BTreeMap<String, Tensor>> {
+) -> Result<BTreeMap<String, AnyTensor>> {
     let batches = batches.collect::<Result<Vec<_>, _>>().map_err(arrow_error)?;
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let mut found = BTreeMap::new();
     for field in fields {
         let about = |error: Error| error.about(format_args!("column `{}`", field.name()));
+        let missing = || about(format_error("missing in a record batch"));
+        let columns = batches.iter().map(|batch| batch.column_by_name(field.name()).ok_or_else(missing));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        if is_text(field.data_type()) {
+            let mut out = StringBuilder::new(rows, 0);
+            columns.iter().try_for_each(|column| push_text(column, &mut out)).map_err(about)?;
+            found.insert(field.name().clone(), AnyTensor::Strings(out.finish([rows]).map_err(about)?));
+            continue;
+        }
         let (dtype, mut dims) = shape(field.data_type()).map_err(about)?;
         dims.insert(0, rows);
         let spec = Spec::new(dtype, Shape::from(dims));
@@ -141,9 +157,6 @@ fn tensors(
                 spec.shape
             ))));
         }
-        let missing = || about(format_error("missing in a record batch"));
-        let columns = batches.iter().map(|batch| batch.column_by_name(field.name()).ok_or_else(missing));
-        let columns = columns.collect::<Result<Vec<_>>>()?;
         if columns.iter().map(|column| elements(column)).sum::<usize>() < spec.shape.len() {
             return Err(about(format_error("fewer values than rows")));
         }
@@ -155,9 +168,60 @@ fn tensors(
         if !rest.is_empty() {
             return Err(about(format_error("fewer values than rows")));
         }
-        found.insert(field.name().clone(), Tensor::from_buffer(spec, buffer)?);
+        found.insert(field.name().clone(), AnyTensor::Numbers(Tensor::from_buffer(spec, buffer)?));
     }
     Ok(found)
+}
+
+/// Whether a column becomes a string tensor.
+fn is_text(of: &DataType) -> bool {
+    match of {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            true
+        }
+        DataType::Dictionary(_, values) => is_text(values),
+        _ => false,
+    }
+}
+
+/// Appends the strings of an array.
+fn push_text(array: &ArrayRef, out: &mut StringBuilder) -> Result<()> {
+    no_gaps(array)?;
+    if array.is_empty() {
+        return Ok(());
+    }
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        let values = dictionary.values();
+        no_gaps(values)?;
+        let mut known = StringBuilder::new(values.len(), 0);
+        push_text(values, &mut known)?;
+        let (known, keys) = (known.finish_vector()?, dictionary.normalized_keys());
+        let known = known.values()?;
+        return keys.into_iter().try_for_each(|key| out.push(known.get(key)));
+    }
+    match array.data_type() {
+        DataType::Utf8 => push_all(array.as_string::<i32>().iter(), out),
+        DataType::LargeUtf8 => push_all(array.as_string::<i64>().iter(), out),
+        DataType::Utf8View => push_all(array.as_string_view().iter(), out),
+        DataType::Binary => push_all(array.as_binary::<i32>().iter(), out),
+        DataType::LargeBinary => push_all(array.as_binary::<i64>().iter(), out),
+        DataType::BinaryView => push_all(array.as_binary_view().iter(), out),
+        DataType::FixedSizeBinary(_) => push_all(array.as_fixed_size_binary().iter(), out),
+        other => Err(Error::dtype(format!("{other} cannot be converted to strings"))),
+    }
+}
+
+/// Appends the strings of an array without gaps.
+fn push_all<S: AsRef<[u8]>>(values: impl Iterator<Item = Option<S>>, out: &mut StringBuilder) -> Result<()> {
+    values.flatten().try_for_each(|value| out.push(value.as_ref()))
+}
+
+fn no_gaps(array: &ArrayRef) -> Result<()> {
+    match array.null_count() {
+        0 => Ok(()),
+        count => Err(format_error(format!("{count} values are missing"))),
+    }
 }
 
 /// The elements of an array, with those of the lists in it.
@@ -170,9 +234,7 @@ fn elements(array: &ArrayRef) -> usize {
 
 /// Writes an array's elements, and returns the rest of the output.
 fn fill<'a>(array: &ArrayRef, out: &'a mut [u8]) -> Result<&'a mut [u8]> {
-    if array.null_count() > 0 {
-        return Err(format_error(format!("{} values are missing", array.null_count())));
-    }
+    no_gaps(array)?;
     match array.data_type() {
         DataType::Boolean => {
             let values = array.as_boolean();

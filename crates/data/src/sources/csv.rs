@@ -314,7 +314,7 @@ fn open(path: &Path) -> Result<MaybeGzip<BufReader<File>>> {
 }
 
 #[cold]
-fn csv_error(error: csv::Error) -> Error {
+pub(super) fn csv_error(error: csv::Error) -> Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => read_error(error),
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {

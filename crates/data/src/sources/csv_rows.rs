@@ -1,12 +1,13 @@
 //! Rows of comma-separated values as tuples of numbers and strings: TensorFlow's `CsvDataset` and `decode_csv`.
 
-use super::files::FileSet;
+use super::csv::csv_error;
+use super::files::{Contents, FileFormat, FileSet, ReadFailure};
 use super::format_error;
 use crate::dataset::Dataset;
 use crate::element::AnyTensor;
 use csv::{ByteRecord, Reader, ReaderBuilder};
-use std::sync::Arc;
-use taut_core::{DType, Error, Result, Shape, Tensor, source_location, with_source_location};
+use std::path::Path;
+use taut_core::{DType, Error, Result, Shape, Tensor, source_location};
 use taut_memory::Location;
 use taut_strings::{StringBuilder, StringTensor};
 
@@ -163,80 +164,56 @@ pub fn csv_rows(
 ) -> Result<Dataset<Vec<AnyTensor>>> {
     let at = source_location(Location::caller());
     check(&columns, &format).map_err(|error| error.at(at))?;
-    let (files, columns, format): (_, Arc<[CsvColumn]>, _) =
-        (files.clone(), columns.into(), Arc::new(format));
-    Ok(Dataset::from_generator(move || CsvRows {
-        files: files.clone(),
-        next: 0,
-        reader: None,
-        record: ByteRecord::new(),
-        columns: columns.clone(),
-        format: format.clone(),
-        at,
-    }))
+    Ok(files.elements(CsvRows { columns, format }, at))
 }
 
 struct CsvRows {
-    files: FileSet,
-    next: usize,
-    reader: Option<Reader<super::files::Contents>>,
-    record: ByteRecord,
-    columns: Arc<[CsvColumn]>,
-    format: Arc<CsvFormat>,
-    at: Location,
+    columns: Vec<CsvColumn>,
+    format: CsvFormat,
 }
 
-impl CsvRows {
-    fn advance(&mut self) -> Result<Option<Vec<AnyTensor>>> {
-        loop {
-            if self.reader.is_none() {
-                let Some(path) = self.files.paths.get(self.next) else { return Ok(None) };
-                self.next += 1;
-                let reader = ReaderBuilder::new()
-                    .has_headers(self.format.header)
-                    .flexible(true)
-                    .delimiter(self.format.delimiter)
-                    .quoting(self.format.quote)
-                    .from_reader(self.files.open(path)?);
-                self.reader = Some(reader);
+impl FileFormat for CsvRows {
+    type Element = Vec<AnyTensor>;
+    type Reader = (Reader<Contents>, ByteRecord);
+    type Rows = Vec<Values>;
+
+    fn name(&self) -> &'static str {
+        "csv_rows"
+    }
+
+    fn open(&self, files: &FileSet, path: &Path) -> Result<Self::Reader> {
+        let mut reader = ReaderBuilder::new();
+        reader
+            .has_headers(self.format.header)
+            .flexible(true)
+            .delimiter(self.format.delimiter)
+            .quoting(self.format.quote);
+        Ok((reader.from_reader(files.open(path)?), ByteRecord::new()))
+    }
+
+    fn rows(&self, count: usize) -> Vec<Values> {
+        self.columns.iter().map(|column| column.values(count)).collect()
+    }
+
+    fn read(&self, (reader, record): &mut Self::Reader, out: &mut Vec<Values>) -> Result<bool, ReadFailure> {
+        let about = |error: Error, position: Option<&csv::Position>| {
+            error.about(format_args!("line {}", position.map_or(0, csv::Position::line)))
+        };
+        match reader.read_byte_record(record) {
+            Ok(false) => Ok(false),
+            Err(error) => {
+                let position = error.position().cloned();
+                let error = about(csv_error(error), position.as_ref());
+                Err(ReadFailure { error, ends_file: true })
             }
-            let Some(reader) = &mut self.reader else { return Ok(None) };
-            let about = |error: Error, line: u64| {
-                let path = &self.files.paths[self.next - 1];
-                error.about(format_args!("{}, line {line}", path.display()))
-            };
-            match reader.read_byte_record(&mut self.record) {
-                Ok(false) => self.reader = None,
-                Err(error) => {
-                    let line = error.position().map_or(0, csv::Position::line);
-                    let error = about(format_error(error.to_string()), line);
-                    self.reader = None;
-                    return Err(error);
-                }
-                Ok(true) => {
-                    let line = self.record.position().map_or(0, csv::Position::line);
-                    let mut out: Vec<Values> = self.columns.iter().map(|column| column.values(1)).collect();
-                    let record = &self.record;
-                    push_row(&self.columns, &self.format, &mut out, record.len(), |i| &record[i])
-                        .map_err(|error| about(error, line))?;
-                    let scalar = Shape::scalar();
-                    return out
-                        .into_iter()
-                        .map(|values| values.finish(&scalar))
-                        .collect::<Result<_>>()
-                        .map(Some);
-                }
-            }
+            Ok(true) => push_row(&self.columns, &self.format, out, record.len(), |i| &record[i])
+                .map(|()| true)
+                .map_err(|error| ReadFailure { error: about(error, record.position()), ends_file: false }),
         }
     }
-}
 
-impl Iterator for CsvRows {
-    type Item = Result<Vec<AnyTensor>>;
-
-    fn next(&mut self) -> Option<Result<Vec<AnyTensor>>> {
-        let at = self.at;
-        with_source_location(None, at, || self.advance().map_err(|error| error.at(at))).transpose()
+    fn finish(&self, rows: Vec<Values>, shape: Shape) -> Result<Vec<AnyTensor>> {
+        rows.into_iter().map(|values| values.finish(&shape)).collect()
     }
 }
 

@@ -1,9 +1,7 @@
-//! `tf.train.Example` messages: parsing serialized examples to columns.
-//!
-//! The wire format is that of protocol buffers; an example is a map from names to lists of bytes, floats or integers. Only
-//! these few message types are read, so the format is parsed here rather than by generated code.
+//! `tf.train.Example` messages: maps from names to lists of bytes, floats or integers. Writing them, and parsing serialized
+//! ones to columns.
 
-use super::format_error;
+use super::wire::{WireValue, damaged, fields, put_bytes, put_varint, varint};
 use crate::element::AnyTensor;
 use std::collections::HashMap;
 use taut_core::{DType, Error, Result, Shape, Tensor};
@@ -47,43 +45,96 @@ pub enum ParsedFeature {
 #[track_caller]
 pub fn parse_examples(serialized: &StringTensor, features: &[FeatureSpec]) -> Result<Vec<ParsedFeature>> {
     let examples = serialized.values()?;
-    let index: HashMap<&[u8], usize> =
-        features.iter().enumerate().map(|(i, feature)| (feature.key.as_bytes(), i)).collect();
-    let mut columns: Vec<FeatureColumn<'_>> =
-        features.iter().map(|feature| FeatureColumn::new(feature, examples.len())).collect();
-    let mut found: Vec<Option<&[u8]>> = vec![None; features.len()];
+    let mut parser = ExampleParser::new(features, examples.len());
     for (row, example) in examples.iter().enumerate() {
-        found.fill(None);
-        scan(example, &index, &mut found).map_err(|error| error.about(format_args!("example {row}")))?;
-        for (column, feature) in columns.iter_mut().zip(&found) {
-            let key = &column.spec.key;
-            let about = format!("example {row}, feature '{key}'");
-            column.push(*feature).map_err(|error| error.about(about))?;
-        }
+        parser.push(row, example)?;
     }
-    columns.into_iter().map(|column| column.finish(examples.len())).collect()
+    parser.finish()
 }
 
-/// Finds the wanted features of an example; the last one of a name counts.
-fn scan<'a>(example: &'a [u8], index: &HashMap<&[u8], usize>, found: &mut [Option<&'a [u8]>]) -> Result<()> {
-    fields(example, |number, value| {
-        let WireValue::Bytes(features) = value else { return Ok(()) };
-        if number != 1 {
+/// The features of the examples so far.
+pub(super) struct ExampleParser<'a, 'm> {
+    index: KeyIndex<'a>,
+    columns: Vec<FeatureColumn<'a>>,
+    /// The wanted features of the current example.
+    found: Vec<Option<&'m [u8]>>,
+    rows: usize,
+}
+
+impl<'a, 'm> ExampleParser<'a, 'm> {
+    #[track_caller]
+    pub(super) fn new(features: &'a [FeatureSpec], rows: usize) -> ExampleParser<'a, 'm> {
+        let columns = features.iter().map(|feature| FeatureColumn::new(feature, rows)).collect();
+        ExampleParser { index: KeyIndex::new(features), columns, found: vec![None; features.len()], rows }
+    }
+
+    /// Adds the features of example `row`: those in field 1 of the message.
+    pub(super) fn push(&mut self, row: usize, example: &'m [u8]) -> Result<()> {
+        self.found.fill(None);
+        entries(example, 1, &self.index, &mut self.found)
+            .map_err(|error| error.about(format_args!("example {row}")))?;
+        for (column, feature) in self.columns.iter_mut().zip(&self.found) {
+            column
+                .push(*feature)
+                .map_err(|error| error.about(format_args!("example {row}, feature '{}'", column.spec.key)))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<Vec<ParsedFeature>> {
+        self.columns.into_iter().map(|column| column.finish(self.rows)).collect()
+    }
+}
+
+/// The places of features by their keys.
+pub(super) struct KeyIndex<'a> {
+    features: &'a [FeatureSpec],
+    places: HashMap<&'a [u8], usize>,
+}
+
+impl<'a> KeyIndex<'a> {
+    pub(super) fn new(features: &'a [FeatureSpec]) -> KeyIndex<'a> {
+        let places = features.iter().enumerate().map(|(i, feature)| (feature.key.as_bytes(), i)).collect();
+        KeyIndex { features, places }
+    }
+
+    /// The place of a key. `likely` is the place after that of the last key: examples of a file have one order.
+    #[inline]
+    fn place(&self, key: &[u8], likely: usize) -> Option<usize> {
+        if self.features.get(likely).is_some_and(|feature| feature.key.as_bytes() == key) {
+            return Some(likely);
+        }
+        self.places.get(key).copied()
+    }
+}
+
+/// Finds the values of the wanted keys of a map, which is in this field of the message; the last one of a key counts.
+pub(super) fn entries<'a>(
+    message: &'a [u8],
+    field: u64,
+    index: &KeyIndex<'_>,
+    found: &mut [Option<&'a [u8]>],
+) -> Result<()> {
+    let mut likely = 0;
+    fields(message, |number, value| {
+        let WireValue::Bytes(map) = value else { return Ok(()) };
+        if number != field {
             return Ok(());
         }
-        fields(features, |number, value| {
+        fields(map, |number, value| {
             let (1, WireValue::Bytes(entry)) = (number, value) else { return Ok(()) };
-            let (mut key, mut feature): (&[u8], &[u8]) = (b"", b"");
-            fields(entry, |number, value| {
-                match (number, value) {
+            let (mut key, mut value): (&[u8], &[u8]) = (b"", b"");
+            fields(entry, |number, part| {
+                match (number, part) {
                     (1, WireValue::Bytes(bytes)) => key = bytes,
-                    (2, WireValue::Bytes(bytes)) => feature = bytes,
+                    (2, WireValue::Bytes(bytes)) => value = bytes,
                     _ => {}
                 }
                 Ok(())
             })?;
-            if let Some(&at) = index.get(key) {
-                found[at] = Some(feature);
+            if let Some(place) = index.place(key, likely) {
+                found[place] = Some(value);
+                likely = place + 1;
             }
             Ok(())
         })
@@ -91,7 +142,7 @@ fn scan<'a>(example: &'a [u8], index: &HashMap<&[u8], usize>, found: &mut [Optio
 }
 
 /// The values of one feature under construction.
-struct FeatureColumn<'a> {
+pub(super) struct FeatureColumn<'a> {
     spec: &'a FeatureSpec,
     strings: StringBuilder,
     floats: Vec<f32>,
@@ -101,7 +152,7 @@ struct FeatureColumn<'a> {
 
 impl<'a> FeatureColumn<'a> {
     #[track_caller]
-    fn new(spec: &'a FeatureSpec, rows: usize) -> FeatureColumn<'a> {
+    pub(super) fn new(spec: &'a FeatureSpec, rows: usize) -> FeatureColumn<'a> {
         let count = spec.shape.as_ref().map_or(0, |shape| shape.len().saturating_mul(rows)).min(1 << 24);
         let room = |values: FeatureValues| if spec.values == values { count } else { 0 };
         FeatureColumn {
@@ -122,7 +173,7 @@ impl<'a> FeatureColumn<'a> {
     }
 
     /// Adds the values of one example.
-    fn push(&mut self, feature: Option<&[u8]>) -> Result<()> {
+    pub(super) fn push(&mut self, feature: Option<&[u8]>) -> Result<()> {
         let before = self.len();
         let present = feature.map_or(Ok(false), |feature| self.read(feature))?;
         let count = self.len() - before;
@@ -224,7 +275,7 @@ impl<'a> FeatureColumn<'a> {
         Ok(present)
     }
 
-    fn finish(self, rows: usize) -> Result<ParsedFeature> {
+    pub(super) fn finish(self, rows: usize) -> Result<ParsedFeature> {
         let count = self.len();
         let shape = match &self.spec.shape {
             Some(shape) => shape.clone().with_inserted(0, rows),
@@ -242,53 +293,75 @@ impl<'a> FeatureColumn<'a> {
     }
 }
 
-/// The value of a field on the wire.
-enum WireValue<'a> {
-    Varint(u64),
-    Fixed64,
-    Bytes(&'a [u8]),
-    Fixed32(u32),
+/// Writes a `tf.train.Example` message feature by feature.
+///
+/// ```
+/// use taut_data::{ExampleBuilder, FeatureSpec, FeatureValues, ParsedFeature, AnyTensor, parse_examples};
+/// use taut_strings::StringTensor;
+///
+/// let message = ExampleBuilder::new().ints("label", &[3]).floats("x", &[0.5, 1.0]).serialize();
+/// let serialized = StringTensor::from_values([message], [1])?;
+/// let x = FeatureSpec { key: "x".into(), values: FeatureValues::Floats, shape: Some([2].into()), default: None };
+/// let ParsedFeature::Fixed(AnyTensor::Numbers(x)) = &parse_examples(&serialized, &[x])?[0] else { panic!() };
+/// assert_eq!(x.to_vec::<f32>()?, [0.5, 1.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ExampleBuilder {
+    /// The entries of the map of features.
+    entries: Vec<u8>,
 }
 
-#[cold]
-fn damaged() -> Error {
-    format_error("the message is damaged: it is not a serialized tf.train.Example")
-}
+impl ExampleBuilder {
+    /// An example without features.
+    pub fn new() -> ExampleBuilder {
+        ExampleBuilder::default()
+    }
 
-fn varint(bytes: &mut &[u8]) -> Result<u64> {
-    let mut value = 0;
-    for (i, &byte) in bytes.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f) << (7 * i);
-        if byte < 0x80 {
-            *bytes = &bytes[i + 1..];
-            return Ok(value);
+    /// Adds a feature of byte strings.
+    #[must_use]
+    pub fn bytes<V: AsRef<[u8]>>(self, key: &str, values: impl IntoIterator<Item = V>) -> ExampleBuilder {
+        let mut list = Vec::new();
+        values.into_iter().for_each(|value| put_bytes(&mut list, 1, value.as_ref()));
+        self.feature(key, 1, &list)
+    }
+
+    /// Adds a feature of floats.
+    #[must_use]
+    pub fn floats(self, key: &str, values: &[f32]) -> ExampleBuilder {
+        let packed: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.packed(key, 2, &packed)
+    }
+
+    /// Adds a feature of integers.
+    #[must_use]
+    pub fn ints(self, key: &str, values: &[i64]) -> ExampleBuilder {
+        let mut packed = Vec::new();
+        values.iter().for_each(|&value| put_varint(&mut packed, value as u64));
+        self.packed(key, 3, &packed)
+    }
+
+    fn packed(self, key: &str, kind: u64, packed: &[u8]) -> ExampleBuilder {
+        let mut list = Vec::new();
+        if !packed.is_empty() {
+            put_bytes(&mut list, 1, packed);
         }
+        self.feature(key, kind, &list)
     }
-    Err(damaged())
-}
 
-/// Calls `visit` with number and value of each field of a message.
-fn fields<'a>(mut message: &'a [u8], mut visit: impl FnMut(u64, WireValue<'a>) -> Result<()>) -> Result<()> {
-    while !message.is_empty() {
-        let tag = varint(&mut message)?;
-        let mut take = |len: usize| -> Result<&'a [u8]> {
-            let (part, rest) = message.split_at_checked(len).ok_or_else(damaged)?;
-            message = rest;
-            Ok(part)
-        };
-        let value = match tag & 7 {
-            0 => WireValue::Varint(varint(&mut message)?),
-            1 => take(8).map(|_| WireValue::Fixed64)?,
-            2 => {
-                let len = varint(&mut message)?;
-                let (part, rest) = message.split_at_checked(len as usize).ok_or_else(damaged)?;
-                message = rest;
-                WireValue::Bytes(part)
-            }
-            5 => WireValue::Fixed32(u32::from_le_bytes(take(4)?.try_into().map_err(|_| damaged())?)),
-            _ => return Err(damaged()),
-        };
-        visit(tag >> 3, value)?;
+    fn feature(mut self, key: &str, kind: u64, list: &[u8]) -> ExampleBuilder {
+        let (mut feature, mut entry) = (Vec::new(), Vec::new());
+        put_bytes(&mut feature, kind, list);
+        put_bytes(&mut entry, 1, key.as_bytes());
+        put_bytes(&mut entry, 2, &feature);
+        put_bytes(&mut self.entries, 1, &entry);
+        self
     }
-    Ok(())
+
+    /// The serialized message.
+    pub fn serialize(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_bytes(&mut out, 1, &self.entries);
+        out
+    }
 }

@@ -1,15 +1,18 @@
 //! Files as sequences of strings: lines of text, records of a fixed length.
 
 use super::{format_error, read_error};
-use crate::dataset::Dataset;
+use crate::counters::StageRun;
+use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::element::DatasetElement;
+use crate::stages::at_element;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taut_core::{Error, Result, source_location, with_source_location};
+use taut_core::{Error, Result, Shape, source_location, with_source_location};
 use taut_memory::Location;
-use taut_strings::StringTensor;
+use taut_strings::{StringBuilder, StringTensor};
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,75 +75,190 @@ impl FileSet {
         Ok(BufReader::with_capacity(self.buffer_bytes, reader))
     }
 
-    /// The strings that a reader made by `open` returns for each file.
-    pub(super) fn dataset<R>(
-        &self,
-        at: Location,
-        start: impl Fn(&FileSet, &Path) -> Result<R> + Send + Sync + Clone + 'static,
-    ) -> Dataset<StringTensor>
+    /// The strings that a reader made by `start` returns for each file.
+    pub(super) fn strings<S, R>(&self, name: &'static str, at: Location, start: S) -> Dataset<StringTensor>
     where
+        S: Fn(&FileSet, &Path) -> Result<R> + Send + Sync + 'static,
         R: FnMut(&mut Vec<u8>) -> Result<bool> + Send + 'static,
     {
-        let files = self.clone();
-        Dataset::from_generator(move || FileStrings {
-            files: files.clone(),
-            next: 0,
-            reader: None,
-            start: start.clone(),
-            scratch: Vec::new(),
-            at,
-        })
+        self.elements(Strings { name, start }, at)
+    }
+
+    /// The elements of the files, one after the other.
+    pub(super) fn elements<F: FileFormat>(&self, format: F, at: Location) -> Dataset<F::Element> {
+        Dataset::new(FileElements { files: self.clone(), format: Arc::new(format), at })
     }
 }
 
-/// Iterates over the strings of files.
-struct FileStrings<S, R> {
-    files: FileSet,
-    next: usize,
-    reader: Option<R>,
+/// How the elements of files of a format are read: each one into rows under construction, of which there may be one or many.
+pub(super) trait FileFormat: Send + Sync + 'static {
+    type Element: DatasetElement;
+    type Reader: Send;
+    type Rows;
+
+    /// The name of the source in reports.
+    fn name(&self) -> &'static str;
+
+    fn open(&self, files: &FileSet, path: &Path) -> Result<Self::Reader>;
+
+    /// Rows for about this many elements.
+    fn rows(&self, count: usize) -> Self::Rows;
+
+    /// Appends the next element. False at the end of the file.
+    fn read(&self, reader: &mut Self::Reader, out: &mut Self::Rows) -> Result<bool, ReadFailure>;
+
+    /// The rows as tensors of this shape.
+    fn finish(&self, rows: Self::Rows, shape: Shape) -> Result<Self::Element>;
+}
+
+/// An element that could not be read.
+pub(super) struct ReadFailure {
+    pub(super) error: Error,
+    /// Whether what follows in the file cannot be told from garbage: the next file comes next.
+    pub(super) ends_file: bool,
+}
+
+/// Strings of files.
+struct Strings<S> {
+    name: &'static str,
     start: S,
-    scratch: Vec<u8>,
+}
+
+impl<S, R> FileFormat for Strings<S>
+where
+    S: Fn(&FileSet, &Path) -> Result<R> + Send + Sync + 'static,
+    R: FnMut(&mut Vec<u8>) -> Result<bool> + Send + 'static,
+{
+    type Element = StringTensor;
+    /// The reader, and the string that it reads.
+    type Reader = (R, Vec<u8>);
+    type Rows = StringBuilder;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn open(&self, files: &FileSet, path: &Path) -> Result<(R, Vec<u8>)> {
+        Ok(((self.start)(files, path)?, Vec::new()))
+    }
+
+    fn rows(&self, count: usize) -> StringBuilder {
+        StringBuilder::new(count, 0)
+    }
+
+    fn read(&self, (read, value): &mut (R, Vec<u8>), out: &mut StringBuilder) -> Result<bool, ReadFailure> {
+        value.clear();
+        let more = read(value).map_err(|error| ReadFailure { error, ends_file: true })?;
+        if more {
+            out.push(value).map_err(|error| ReadFailure { error, ends_file: false })?;
+        }
+        Ok(more)
+    }
+
+    fn finish(&self, rows: StringBuilder, shape: Shape) -> Result<StringTensor> {
+        rows.finish(shape)
+    }
+}
+
+/// The source of the elements of files.
+struct FileElements<F> {
+    files: FileSet,
+    format: Arc<F>,
     at: Location,
 }
 
-impl<S, R> FileStrings<S, R>
-where
-    S: Fn(&FileSet, &Path) -> Result<R>,
-    R: FnMut(&mut Vec<u8>) -> Result<bool>,
-{
-    fn advance(&mut self) -> Result<Option<StringTensor>> {
+impl<F: FileFormat> Stage<F::Element> for FileElements<F> {
+    fn name(&self) -> &'static str {
+        self.format.name()
+    }
+
+    fn start(&self, _run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<F::Element>>> {
+        let (files, format, at) = (self.files.clone(), self.format.clone(), self.at);
+        Ok(Box::new(FileCursor { files, format, next_file: 0, reader: None, index: 0, at }))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Unknown
+    }
+}
+
+struct FileCursor<F: FileFormat> {
+    files: FileSet,
+    format: Arc<F>,
+    next_file: usize,
+    reader: Option<F::Reader>,
+    /// Elements and errors so far.
+    index: u64,
+    at: Location,
+}
+
+/// The most elements for which space is reserved: a batch may be larger than the files.
+const MOST_RESERVED: usize = 1 << 12;
+
+impl<F: FileFormat> FileCursor<F> {
+    /// Appends the next element. False at the end of all files.
+    fn read(&mut self, out: &mut F::Rows) -> Result<bool> {
         loop {
-            if self.reader.is_none() {
-                let Some(path) = self.files.paths.get(self.next).cloned() else { return Ok(None) };
-                self.next += 1;
-                self.reader = Some((self.start)(&self.files, &path)?);
-            }
-            let Some(reader) = &mut self.reader else { return Ok(None) };
-            self.scratch.clear();
-            match reader(&mut self.scratch) {
-                Ok(true) => return StringTensor::scalar(&self.scratch).map(Some),
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                None => {
+                    let Some(path) = self.files.paths.get(self.next_file) else { return Ok(false) };
+                    self.next_file += 1;
+                    self.reader.insert(self.format.open(&self.files, path)?)
+                }
+            };
+            match self.format.read(reader, out) {
+                Ok(true) => return Ok(true),
                 Ok(false) => self.reader = None,
-                Err(error) => {
-                    // What follows in this file cannot be told from garbage: the next file comes next.
-                    self.reader = None;
-                    let path = &self.files.paths[self.next - 1];
-                    return Err(error.about(path.display()));
+                Err(failure) => {
+                    if failure.ends_file {
+                        self.reader = None;
+                    }
+                    let path = &self.files.paths[self.next_file - 1];
+                    return Err(failure.error.about(path.display()));
                 }
             }
         }
     }
+
+    /// Appends the next element, and counts it. Errors have its index and the source location of the dataset.
+    fn read_indexed(&mut self, out: &mut F::Rows) -> Result<bool> {
+        let read = self.read(out).map_err(|error| at_element(error.at(self.at), self.index));
+        if !matches!(read, Ok(false)) {
+            self.index += 1;
+        }
+        read
+    }
 }
 
-impl<S, R> Iterator for FileStrings<S, R>
-where
-    S: Fn(&FileSet, &Path) -> Result<R>,
-    R: FnMut(&mut Vec<u8>) -> Result<bool>,
-{
-    type Item = Result<StringTensor>;
+impl<F: FileFormat> Cursor<F::Element> for FileCursor<F> {
+    fn next(&mut self) -> Result<Option<F::Element>> {
+        with_source_location(None, self.at, || {
+            let mut rows = self.format.rows(1);
+            let more = self.read_indexed(&mut rows)?;
+            more.then(|| self.format.finish(rows, Shape::scalar())).transpose()
+        })
+    }
 
-    fn next(&mut self) -> Option<Result<StringTensor>> {
-        let at = self.at;
-        with_source_location(None, at, || self.advance().map_err(|error| error.at(at))).transpose()
+    fn try_stack(&mut self, count: usize) -> Option<(usize, Result<F::Element>)> {
+        Some(with_source_location(None, self.at, || {
+            let mut rows = self.format.rows(count.min(MOST_RESERVED));
+            let (mut found, mut failed) = (0, None);
+            // All elements are read, even after an error: a batch covers the same indices in any case.
+            while found < count {
+                match self.read_indexed(&mut rows) {
+                    Ok(false) => break,
+                    Ok(true) => {}
+                    Err(error) => failed = failed.or(Some(error)),
+                }
+                found += 1;
+            }
+            let made = match failed {
+                Some(error) => Err(error),
+                None => self.format.finish(rows, Shape::from([found])),
+            };
+            (found, made)
+        }))
     }
 }
 
@@ -157,7 +275,7 @@ where
 /// ```
 #[track_caller]
 pub fn text_lines(files: &FileSet) -> Dataset<StringTensor> {
-    files.dataset(source_location(Location::caller()), |files, path| {
+    files.strings("text_lines", source_location(Location::caller()), |files, path| {
         let mut contents = files.open(path)?;
         Ok(move |line: &mut Vec<u8>| {
             if contents.read_until(b'\n', line).map_err(read_error)? == 0 {
@@ -186,7 +304,7 @@ pub fn fixed_length_records(
     if record == 0 {
         return Err(Error::value("record_bytes must be >= 1, got 0").at(at));
     }
-    Ok(files.dataset(at, move |files, path| {
+    Ok(files.strings("fixed_length_records", at, move |files, path| {
         let mut contents = files.open(path)?;
         let mut started = false;
         Ok(move |out: &mut Vec<u8>| {

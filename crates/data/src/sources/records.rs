@@ -19,7 +19,7 @@ use super::files::Compression;
 /// The records of TFRecord files.
 #[track_caller]
 pub fn tf_records(files: &FileSet) -> Dataset<StringTensor> {
-    files.dataset(source_location(Location::caller()), |files, path| {
+    files.strings("tf_records", source_location(Location::caller()), |files, path| {
         let mut contents = files.open(path)?;
         let mut offset = 0;
         Ok(move |out: &mut Vec<u8>| read_record(&mut contents, &mut offset, out))

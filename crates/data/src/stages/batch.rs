@@ -11,6 +11,9 @@ use taut_strings::StringTensor;
 
 /// Combines several elements into one; `first` is the index of the first of them.
 pub(crate) trait Collate<T>: Send + Sync + 'static {
+    /// Whether it stacks elements of equal shapes, as a source may do by itself ([`Cursor::try_stack`]).
+    const STACKS: bool = false;
+
     fn collate(&self, items: &[T], first: u64, at: Location) -> Result<T>;
 }
 
@@ -103,6 +106,13 @@ fn groups(count: u64, size: u64, exact: bool) -> u64 {
 
 impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
     fn next(&mut self) -> Result<Option<T>> {
+        if J::STACKS
+            && let Some((found, stacked)) = self.input.try_stack(self.size)
+        {
+            self.read += found as u64;
+            let is_whole = found == self.size || found > 0 && !self.exact;
+            return if is_whole || self.input.is_stopped() { stacked.map(Some) } else { Ok(None) };
+        }
         let (first, mut failed) = (self.read, None);
         self.items.clear();
         // All elements of the batch are read, even after an error: a batch covers the same indices in any case.
@@ -141,6 +151,8 @@ impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
 struct Stack;
 
 impl<T: DatasetElement> Collate<T> for Stack {
+    const STACKS: bool = true;
+
     fn collate(&self, items: &[T], first: u64, at: Location) -> Result<T> {
         let mut stacked = Vec::new();
         for column in leaves(items, first, at)? {

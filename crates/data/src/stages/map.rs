@@ -67,6 +67,68 @@ impl<T: DatasetElement> Dataset<T> {
     }
 }
 
+impl<T: DatasetElement> Dataset<T> {
+    /// Puts the tensors of each element into another structure. Unlike [`Dataset::map`], `f` must not change or read the tensors:
+    /// a source that makes whole batches calls it with a batch.
+    ///
+    /// ```
+    /// use taut_data::Dataset;
+    /// let pairs = Dataset::range(0..3).map_structure(|x| (x.clone(), x));
+    /// assert_eq!(pairs.batch(3)?.iter()?.next().unwrap()?.1.to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok::<(), taut_core::Error>(())
+    /// ```
+    pub fn map_structure<U: DatasetElement>(&self, f: impl Fn(T) -> U + Send + Sync + 'static) -> Dataset<U> {
+        Dataset::new(MapStructure { input: self.clone(), f: Arc::new(f) })
+    }
+}
+
+struct MapStructure<T, F> {
+    input: Dataset<T>,
+    f: Arc<F>,
+}
+
+struct MapStructureCursor<T, F> {
+    input: StageInput<T>,
+    f: Arc<F>,
+}
+
+impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> U + Send + Sync + 'static> Stage<U>
+    for MapStructure<T, F>
+{
+    fn name(&self) -> &'static str {
+        "map_structure"
+    }
+
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
+        Ok(Box::new(MapStructureCursor { input: run.start(&self.input, epoch)?, f: self.f.clone() }))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        self.input.cardinality()
+    }
+
+    fn bytes_each(&self) -> Option<usize> {
+        self.input.stage.bytes_each()
+    }
+}
+
+impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> U + Send + Sync> Cursor<U>
+    for MapStructureCursor<T, F>
+{
+    fn next(&mut self) -> Result<Option<U>> {
+        Ok(self.input.next()?.map(|element| (self.f)(element)))
+    }
+
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        self.input.skip(count).map(Some)
+    }
+
+    fn try_stack(&mut self, count: usize) -> Option<(usize, Result<U>)> {
+        let (found, stacked) = self.input.try_stack(count)?;
+        Some((found, stacked.map(|stacked| (self.f)(stacked))))
+    }
+}
+
 impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync + 'static> Stage<U>
     for Map<T, F>
 {

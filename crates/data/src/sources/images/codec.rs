@@ -6,6 +6,7 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{
     AnimationDecoder, ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageReader,
+    Limits,
 };
 use std::io::Cursor;
 use taut_core::{DType, Error, Result, Spec, Tensor, source_location};
@@ -57,16 +58,33 @@ pub fn decode_image(bytes: &[u8], channels: usize, wide: bool) -> Result<Tensor>
     if ![0, 1, 2, 3, 4].contains(&channels) {
         return Err(Error::value(format!("channels must be 0, 1, 2, 3 or 4, got {channels}")).at(at));
     }
-    let image = || -> Result<DynamicImage> {
-        if image_format(bytes).is_none() {
-            return Err(format_error("the bytes must be a BMP, GIF, JPEG, PNG or WebP image"));
-        }
-        let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
-        let decoder = reader.into_decoder().map_err(unreadable)?;
-        let _reserved = reserve(&decoder, bytes.len(), at)?;
-        DynamicImage::from_decoder(decoder).map_err(unreadable)
+    decode(bytes, channels, wide, at).map_err(|error| error.at(at))
+}
+
+fn decode(bytes: &[u8], channels: usize, wide: bool, at: Location) -> Result<Tensor> {
+    if image_format(bytes).is_none() {
+        return Err(format_error("the bytes must be a BMP, GIF, JPEG, PNG or WebP image"));
+    }
+    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
+    reader.limits(limits(bytes.len()));
+    let decoder = reader.into_decoder().map_err(unreadable)?;
+    let _reserved = reserve(&decoder, bytes.len(), at)?;
+    let stored = match decoder.color_type() {
+        ColorType::L8 => Some(1),
+        ColorType::La8 => Some(2),
+        ColorType::Rgb8 => Some(3),
+        ColorType::Rgba8 => Some(4),
+        _ => None,
     };
-    let image = image().map_err(|error| error.at(at))?;
+    if let Some(stored) = stored.filter(|&stored| !wide && [0, stored].contains(&channels)) {
+        // Pixels as they are stored are decoded into the memory of the tensor.
+        let (width, height) = decoder.dimensions();
+        let spec = Spec::new(DType::U8, [height as usize, width as usize, stored]);
+        let mut pixels = Buffer::new_at(spec.bytes(), Category::Dataset, at)?;
+        decoder.read_image(pixels.as_mut_slice()).map_err(unreadable)?;
+        return Tensor::from_buffer(spec, pixels);
+    }
+    let image = DynamicImage::from_decoder(decoder).map_err(unreadable)?;
     let (height, width) = (image.height() as usize, image.width() as usize);
     let channels = if channels == 0 { image.color().channel_count() as usize } else { channels };
     if wide {
@@ -101,11 +119,23 @@ fn grey(image: DynamicImage, round_down: bool) -> Vec<u8> {
     pixels.pixels().map(|pixel| weighted(pixel.0) as u8).collect()
 }
 
+/// The most bytes of pixels of an image of this many bytes.
+fn most_pixel_bytes(encoded: usize) -> u64 {
+    (encoded as u64).saturating_mul(MOST_PIXEL_BYTES).max(1 << 20)
+}
+
+/// What a decoder may allocate beside its result: frames of a GIF, for example, can be larger than the image.
+pub(super) fn limits(encoded: usize) -> Limits {
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(2 * most_pixel_bytes(encoded));
+    limits
+}
+
 /// Reserves the bytes of an image for as long as it is decoded, so that the ledger counts them and the limit holds.
 fn reserve(decoder: &impl ImageDecoder, encoded: usize, at: Location) -> Result<Buffer> {
     let (width, height) = decoder.dimensions();
     let bytes = decoder.total_bytes();
-    let most = (encoded as u64).saturating_mul(MOST_PIXEL_BYTES).max(1 << 20);
+    let most = most_pixel_bytes(encoded);
     if bytes > most {
         return Err(format_error(format!(
             "an image of {encoded} bytes must have at most {most} bytes of pixels, got {height}x{width}"
@@ -119,10 +149,11 @@ fn reserve(decoder: &impl ImageDecoder, encoded: usize, at: Location) -> Result<
 pub fn decode_gif(bytes: &[u8]) -> Result<Tensor> {
     let at = source_location(Location::caller());
     let decode = || -> Result<Tensor> {
-        let decoder = GifDecoder::new(Cursor::new(bytes)).map_err(unreadable)?;
+        let mut decoder = GifDecoder::new(Cursor::new(bytes)).map_err(unreadable)?;
+        decoder.set_limits(limits(bytes.len())).map_err(unreadable)?;
         let (width, height) = decoder.dimensions();
         let _reserved = reserve(&decoder, bytes.len(), at)?;
-        let most = bytes.len().saturating_mul(MOST_PIXEL_BYTES as usize).max(1 << 20);
+        let most = most_pixel_bytes(bytes.len()) as usize;
         let mut pixels = Vec::new();
         let mut frames = 0;
         for frame in decoder.into_frames() {

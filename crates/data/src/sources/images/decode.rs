@@ -9,7 +9,8 @@ use taut_memory::{Buffer, Category};
 
 impl ImageFolder {
     pub(super) fn pixels(&self, bytes: &[u8]) -> Result<Tensor> {
-        let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
+        let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
+        reader.limits(super::codec::limits(bytes.len()));
         let decoder = reader.into_decoder().map_err(unreadable)?;
         // The decoder's memory is not the engine's. As much is reserved, so that the ledger counts it and the limit holds.
         let _reserved = Buffer::new_at(self.decoder_bytes(&decoder)?, Category::Dataset, self.at)?;

@@ -1,0 +1,157 @@
+"""Data that is wrong: an error says which file, which row, and what to do; `ignore_errors` leaves it out and counts it."""
+
+import os
+
+import numpy as np
+import pytest
+
+import taut as tf
+
+
+def written(folder, name, contents):
+    path = os.path.join(folder, name)
+    with open(path, "wb") as file:
+        file.write(contents)
+    return path
+
+
+def ignored(dataset):
+    """The elements without errors, and how many errors there were."""
+    running = iter(dataset.ignore_errors())
+    elements = [tf.nest.map_structure(lambda x: x.numpy(), element) for element in running]
+    return elements, running.report().ignored_errors
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return str(tmp_path)
+
+
+def test_wrong_encodings():
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="string 1: expected valid UTF-8 text, got an invalid sequence at byte 4"
+    ):
+        tf.strings.unicode_decode([b"good", b"bad \xff"], "UTF-8", errors="strict")
+    assert tf.strings.unicode_decode([b"\xff"], "UTF-8").to_list() == [[0xFFFD]]
+
+
+def test_a_table_that_is_not_utf_8_is_an_error_with_its_file(folder):
+    path = written(folder, "latin.csv", "name,n\nJosé,1\n".encode("latin-1"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"latin\.csv.*utf-8.*encoding="):
+        tf.data.experimental.make_csv_dataset(path, 1, num_epochs=1)
+    made = tf.data.experimental.make_csv_dataset(path, 1, num_epochs=1, encoding="latin-1", shuffle=False)
+    assert next(iter(made))["name"].numpy().tolist() == ["José".encode("latin-1")]
+
+
+def test_rows_with_missing_fields(folder):
+    path = written(folder, "rows.csv", b"a,b\n1,2\n3\n4,5,6\n7,8\n")
+    rows = tf.data.experimental.CsvDataset(path, [tf.int32, tf.int32], header=True)
+    with pytest.raises(tf.errors.DataLossError, match=r"rows\.csv.*line 3.*a row must have 2 fields, got 1"):
+        list(rows)
+    assert ignored(rows) == ([(1, 2), (7, 8)], 2)
+    made = tf.data.experimental.make_csv_dataset(path, 2, num_epochs=1, shuffle=False, ignore_errors=True)
+    running = iter(made)
+    assert next(running)["a"].numpy().tolist() == [1, 7]
+    assert running.report().ignored_errors == 2
+    assert "2 elements with errors were left out" in running.report()
+
+
+def test_fields_of_the_wrong_type_in_a_batch(folder):
+    path = written(folder, "rows.csv", b"1\nx\n3\n4\n")
+    batches = tf.data.experimental.CsvDataset(path, [tf.int32]).batch(2)
+    with pytest.raises(tf.errors.DataLossError, match=r'element 1.*rows\.csv.*line 2.*field 0 must be int32, got "x"'):
+        list(batches)
+    # An error replaces the batch of its row; the other batches have the same rows as ever.
+    elements, count = ignored(batches)
+    assert [element[0].tolist() for element in elements] == [[3, 4]] and count == 1
+
+
+def test_missing_columns(folder):
+    path = written(folder, "a.csv", b"a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"\['a', 'b'\], got 'c'"):
+        tf.data.experimental.make_csv_dataset(path, 1, label_name="c")
+    with pytest.raises(ValueError, match=r"\['a', 'b'\], got 'c'"):
+        tf.data.experimental.make_csv_dataset(path, 1, select_columns=["a", "c"])
+    with pytest.raises(ValueError, match=r"\['a', 'b'\], got 5"):
+        tf.data.experimental.make_csv_dataset(path, 1, select_columns=[5])
+    rows = tf.data.experimental.CsvDataset(path, [tf.int32], header=True, select_cols=[4])
+    with pytest.raises(tf.errors.DataLossError, match="at least 5 fields, got 2"):
+        list(rows)
+
+
+def test_records_that_end_early_or_are_changed(folder):
+    paths = []
+    for name in "ab":
+        paths.append(os.path.join(folder, name))
+        with tf.io.TFRecordWriter(paths[-1]) as writer:
+            for value in (b"one", b"two", b"three"):
+                writer.write(value)
+    contents = open(paths[0], "rb").read()
+    written(folder, "a", contents[:-3])
+    records = tf.data.TFRecordDataset(paths)
+    with pytest.raises(tf.errors.DataLossError, match=r"element 2.*/a: the record at byte 38 is truncated"):
+        list(records)
+    assert ignored(records) == ([b"one", b"two", b"one", b"two", b"three"], 1)
+    changed = bytearray(contents)
+    changed[13] ^= 1
+    written(folder, "a", bytes(changed))
+    with pytest.raises(tf.errors.DataLossError, match=r"/a: the record at byte 0 must match its checksum"):
+        list(records.batch(2))
+    written(folder, "a", b"this is a text file, not one of records")
+    with pytest.raises(tf.errors.DataLossError, match=r"(?s)/a: .*help: .*not a TFRecord file"):
+        list(records)
+
+
+def test_corrupt_pictures(folder):
+    good = tf.io.encode_png(np.zeros([4, 4, 3], np.uint8)).numpy()
+    names = [written(folder, f"{i}.png", contents) for i, contents in enumerate([good, good[:40], b"text", good])]
+    shapes = tf.data.Dataset.from_tensor_slices(names).map(lambda name: tf.io.decode_png(tf.io.read_file(name)))
+    with pytest.raises(tf.errors.DataLossError):
+        list(shapes)
+    elements, count = ignored(shapes)
+    assert [element.shape for element in elements] == [(4, 4, 3)] * 2 and count == 2
+
+
+def test_a_missing_folder_or_file(folder):
+    nowhere = os.path.join(folder, "nowhere")
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"no file matches.*nowhere"):
+        tf.data.Dataset.list_files(os.path.join(nowhere, "*"))
+    with pytest.raises(tf.errors.NotFoundError, match="nowhere"):
+        tf.data.TFRecordDataset(nowhere)
+    with pytest.raises(tf.errors.NotFoundError, match="nowhere"):
+        tf.lookup.TextFileInitializer(nowhere, tf.string, 0, tf.int64, -1)
+    names = tf.data.Dataset.from_tensor_slices([nowhere, written(folder, "a.txt", b"line\n")])
+    lines = tf.data.TextLineDataset(names)
+    with pytest.raises(OSError, match="nowhere"):
+        list(lines)
+    assert ignored(lines) == ([b"line"], 1)
+
+
+def test_a_lookup_without_a_default():
+    initializer = tf.lookup.KeyValueTensorInitializer(["a"], [1])
+    with pytest.raises(TypeError, match="default_value"):
+        tf.lookup.StaticHashTable(initializer)
+    with pytest.raises((TypeError, ValueError), match="default_value"):
+        tf.lookup.StaticHashTable(initializer, None)
+    table = tf.lookup.StaticHashTable(initializer, -1)
+    with pytest.raises(TypeError, match="keys must be string, got int32"):
+        table.lookup(tf.constant([1]))
+
+
+def test_an_example_without_a_feature_says_which_and_what_to_do():
+    feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1]))
+    good = tf.train.Example(features=tf.train.Features(feature={"a": feature})).SerializeToString()
+    spec = {"a": tf.io.FixedLenFeature([], tf.int64)}
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)example 1, feature 'a'.*help: .*default_value"):
+        tf.io.parse_example([good, b""], spec)
+    parsed = tf.data.Dataset.from_tensor_slices([good, b"", b"\xff\xff", good])
+    elements, count = ignored(parsed.map(lambda one: tf.io.parse_single_example(one, spec)["a"]))
+    assert (elements, count) == ([1, 1], 2)
+
+
+def test_errors_that_are_mistakes_of_the_program_are_not_ignored():
+    def wrong(_):
+        raise TypeError("a mistake")
+
+    with pytest.raises(TypeError, match="a mistake"):
+        list(tf.data.Dataset.range(3).map(wrong).ignore_errors())
