@@ -288,12 +288,12 @@ class Strategy:
             _local.strategy = before
         if before is None and self._made and not _native.is_tracing():
             made, self._made = self._made, []
-            self._group.check_equal([(variable.name, variable) for variable in made])
+            equal = (variable for variable in made if variable.synchronization != VariableSynchronization.ON_READ)
+            self._group.check_equal([(variable.name, variable) for variable in equal])
 
     def _note(self, next_creator: Callable, **kwargs: Any) -> Any:
         made = next_creator(**kwargs)
-        # Within `run`, the variables that are made are an optimizer's, and may be shards.
-        if made.synchronization != VariableSynchronization.ON_READ and getattr(_local, "replica", None) is None:
+        if getattr(_local, "replica", None) is None:
             self._made.append(made)
         return made
 

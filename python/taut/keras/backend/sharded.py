@@ -8,35 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from keras.src.optimizers import adadelta, adagrad, adam, adamax, ftrl, lion, nadam, rmsprop, sgd
-
 import taut as tf
 from taut.keras.backend.variable import Variable, native
 
 SMALL = 64 << 10
 """Variables of fewer bytes are not sharded, and their gradients share a message with others."""
 
-ELEMENTWISE = (
-    adadelta.Adadelta,
-    adagrad.Adagrad,
-    adam.Adam,
-    adamax.Adamax,
-    ftrl.Ftrl,
-    lion.Lion,
-    nadam.Nadam,
-    rmsprop.RMSprop,
-    sgd.SGD,
-)
+ELEMENTWISE = ("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop", "SGD")
 """Optimizers (and subclasses with the same update) whose update of an element depends on no other element."""
 
 
 def check_elementwise(optimizer: Any) -> None:
     """Raises an error if a part of a variable cannot be updated by itself."""
-    if not any(type(optimizer).update_step is kind.update_step for kind in ELEMENTWISE):
-        known = ", ".join(kind.__name__ for kind in ELEMENTWISE)
+    from keras.src import optimizers
+
+    if not any(type(optimizer).update_step is getattr(optimizers, name).update_step for name in ELEMENTWISE):
         raise ValueError(
             "an optimizer with sharded state must update elements independently of each other, got "
-            f"{type(optimizer).__name__}; use one of {known}, or leave shard_optimizer_state out"
+            f"{type(optimizer).__name__}; use one of {', '.join(ELEMENTWISE)}, or leave shard_optimizer_state out"
         )
 
 
@@ -118,7 +107,8 @@ class Sharding:
         return Shard(variable, self.group) if self.shards(variable) else variable
 
     def note(self, slot: Any, variable: Any) -> None:
-        """Remembers a slot that is a shard of one with the shape of a variable."""
+        """Remembers a slot that is a shard of one with the shape of a variable: its values differ between processes."""
+        native(slot)._synchronization = tf.VariableSynchronization.ON_READ
         self._slots[id(slot)] = (slot, tuple(variable.shape))
 
     def saved(self, slot: Any) -> Any:
