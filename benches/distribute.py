@@ -169,6 +169,64 @@ def state():
         del step
 
 
+def overlap():
+    """What a thread that calls collectives would gain: products and all-reduces, one after the other and at the same time."""
+    import queue
+    import threading
+
+    import numpy as np
+
+    import taut as tf
+
+    group = tf.distribute.MultiWorkerMirroredStrategy()._group
+    rng = np.random.default_rng(0)
+    weights = [tf.Variable(rng.normal(size=(WIDTH, WIDTH)).astype("f") * 0.02) for _ in range(LAYERS)]
+    x = tf.constant(rng.normal(size=(2 * BATCH, WIDTH)).astype("f"))
+
+    @tf.function
+    def products(x):
+        for weight in weights * 3:
+            x = tf.nn.relu(tf.matmul(x, weight))
+        return x
+
+    # 16 MiB: as much as the gradients of two of the layers.
+    gradients = [tf.Variable(tf.zeros([1 << 20])) for _ in range(4)]
+    reduces = [tf.function(lambda one=one: one.assign(group.all_reduce(one, "SUM"))) for one in gradients]
+    jobs, ended = queue.Queue(), queue.Queue()
+
+    def all_reduces():
+        for reduce in reduces:
+            reduce()
+
+    def thread():
+        while (job := jobs.get()) is not None:
+            ended.put(job())
+
+    def both():
+        jobs.put(all_reduces)
+        products(x)
+        ended.get()
+
+    def in_turn():
+        products(x)
+        all_reduces()
+
+    worker = threading.Thread(target=thread)
+    worker.start()
+    calls = {"products": lambda: products(x), "all-reduces": all_reduces, "in turn": in_turn, "at once": both}
+    times = {name: [] for name in calls}
+    for _ in range(21):
+        for name, call in calls.items():
+            group.barrier()
+            before = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - before)
+    jobs.put(None)
+    worker.join()
+    if group.rank == 0:
+        report(version=group.transport, **{name: statistics.median(seconds[1:]) for name, seconds in times.items()})
+
+
 class Runs:
     """Starts ranks and reads what they report."""
 
@@ -270,6 +328,16 @@ def state_table(runs):
     return lines
 
 
+def overlap_table(runs):
+    """The table of what a communication thread would gain."""
+    names = ["products", "all-reduces", "in turn", "at once"]
+    lines = ["| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    for home in runs.homes:
+        (row,) = runs.taut(home, 2, "overlap")
+        lines.append(f"| {row['version']} | " + " | ".join(f"{1e3 * row[name]:.1f} ms" for name in names) + " |")
+    return lines
+
+
 def about():
     cpu = "?"
     if os.path.exists("/proc/cpuinfo"):
@@ -283,6 +351,8 @@ def main():
         return taut()
     if sys.argv[1:2] == ["state"]:
         return state()
+    if sys.argv[1:2] == ["overlap"]:
+        return overlap()
     if sys.argv[1:2] == ["torch"]:
         import torch.multiprocessing
 
@@ -306,6 +376,11 @@ def main():
         "one process, and counted by the ledger with 2 and 4 ranks, where the step's peak is equal to the plan, too:",
         "",
         *state_table(runs),
+        "",
+        f"A thread that calls collectives while the backward pass goes on ({3 * LAYERS} products, and all-reduces of 16 MiB, with 2 "
+        "ranks of one thread):",
+        "",
+        *overlap_table(runs),
     ]
     text = "\n".join(lines) + "\n"
     print("\n" + text)
