@@ -36,7 +36,7 @@ fn distribute() -> Result {
     let mut script = script.env("TAUT_TEST_MPI", &crate::python::mpi_environments()?);
     let engine = Engine { variable: "PEERS_TORCH_PYTHON", package: "torch", peers: &[] };
     if let Some(torch) = engine.interpreter() {
-        script = script.env(engine.variable, &torch.to_string_lossy());
+        script = script.env(engine.variable, &torch);
     }
     script.arg("--book").arg(root().join("docs/src/distribute.md")).run()
 }

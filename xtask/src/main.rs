@@ -36,7 +36,7 @@ enum Task {
     },
     /// Measures the engine beside the limits of the machine, or tapes, functions, loops and memory budgets beside other engines
     Bench {
-        /// `engine` (the default), `tape`, `function`, `control`, `budget` or `peers`, then a part of the names of the rows to measure
+        /// `engine` (the default), `tape`, `function`, `control`, `budget`, `distribute` or `peers`, then a part of the names of the rows to measure
         #[arg(num_args = 0..=2, value_names = ["SUITE", "FILTER"])]
         words: Vec<String>,
     },

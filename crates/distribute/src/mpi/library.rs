@@ -121,7 +121,7 @@ impl Library {
         Some(Library { functions, abi, path, world, byte, serialized, multiple })
     }
 
-    /// Whether somebody in this process has started it.
+    /// Whether this process has started it: here, or through mpi4py.
     pub(super) fn is_initialized(&self) -> bool {
         let mut started = 0;
         // SAFETY: this may be called at any time, and the output is a live local.

@@ -107,6 +107,9 @@ class Optimizer(base_optimizer.BaseOptimizer):
     @contextlib.contextmanager
     def _with_new_state(self) -> Iterator[None]:
         """Gives the optimizer a new state within: for plans of other numbers of processes."""
+        if self._sharding is None:
+            yield
+            return
         config = self.get_config()
         if not isinstance(self._learning_rate, Variable):
             config["learning_rate"] = self._learning_rate
@@ -115,14 +118,14 @@ class Optimizer(base_optimizer.BaseOptimizer):
         other._wrappers = dict(getattr(self, "_wrappers", {}))
         if self.built:
             other.build(self._trainable_variables)
-        own = dict(vars(self))
-        vars(self).clear()
-        vars(self).update(vars(other))
+        own = self.__dict__.copy()
+        self.__dict__.clear()
+        self.__dict__.update(other.__dict__)
         try:
             yield
         finally:
-            vars(self).clear()
-            vars(self).update(own)
+            self.__dict__.clear()
+            self.__dict__.update(own)
 
     def _take_part_in_saving(self) -> None:
         """What the other processes do while one saves the state."""
@@ -219,7 +222,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
 
     def _update(self, grads, trainable_variables):
         limit = self.clipnorm or self.global_clipnorm
-        if limit and any(isinstance(variable, Shard) for variable in trainable_variables):
+        if limit and self._sharding is not None and self._sharding.group.size > 1:
             grads = self._sharding.clipped(grads, trainable_variables, limit, together=not self.clipnorm)
         else:
             grads = self._clip_gradients(grads)

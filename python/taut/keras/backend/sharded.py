@@ -48,7 +48,7 @@ class Shard(Variable):
         self._shape = (-(-own.shape.num_elements() // group.size),)
         self._dtype, self._ndim, self._trainable, self._autocast = whole.dtype, 1, True, False
         self._name, self._path = whole.name, getattr(whole, "path", whole.name)
-        self._value = self._initializer = self._regularizer = self._constraint = None
+        self._initializer = self._regularizer = self._constraint = None
 
     @property
     def value(self) -> Any:
