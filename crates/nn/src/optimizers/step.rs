@@ -44,7 +44,7 @@ impl OptimizerParts {
     ) -> Result<()> {
         context.shared = self.rule.advance(&context)?;
         assign_all(self.shared.iter().map(|(_, number)| number), &context.shared)?;
-        let prepare = |i: usize| self.prepare(&gradients[i], &self.entries[i], check_shards);
+        let prepare = |i: usize| self.prepare(gradients[i].as_ref(), &self.entries[i], check_shards);
         // Shards are reduced, updated and gathered variable by variable, in the order of the backward pass.
         let mut order: Vec<usize> = (0..gradients.len()).collect();
         if self.sharding.is_some() {
@@ -83,7 +83,7 @@ impl OptimizerParts {
     /// A gradient as updates use it: rows, all elements, or this rank's shard of the mean over ranks.
     fn prepare(
         &self,
-        gradient: &Option<Gradient>,
+        gradient: Option<&Gradient>,
         entry: &TrackedVariable,
         check_shards: bool,
     ) -> Result<Option<UpdateGradient>> {
