@@ -38,10 +38,13 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "Several devices and processes",
         """tpu DeviceSpec CriticalSection
         config.experimental_connect_to_cluster config.experimental_connect_to_host distribute.CentralStorageStrategy
-        distribute.CrossDeviceOps distribute.DistributedIterator distribute.DistributedValues
-        distribute.HierarchicalCopyAllReduce distribute.InputReplicationMode distribute.NcclAllReduce
-        distribute.ReductionToOneDevice distribute.RunOptions distribute.Server distribute.StrategyExtended
-        distribute.TPUStrategy distribute.cluster_resolver distribute.coordinator distribute.experimental""",
+        distribute.DistributedIterator distribute.DistributedValues distribute.HierarchicalCopyAllReduce
+        distribute.NcclAllReduce distribute.RunOptions distribute.Server distribute.StrategyExtended distribute.TPUStrategy
+        distribute.cluster_resolver distribute.coordinator distribute.experimental.CentralStorageStrategy
+        distribute.experimental.CollectiveHints distribute.experimental.ParameterServerStrategy
+        distribute.experimental.PreemptionCheckpointHandler distribute.experimental.PreemptionWatcher
+        distribute.experimental.TPUStrategy distribute.experimental.TerminationConfig distribute.experimental.coordinator
+        distribute.experimental.partitioners distribute.experimental.rpc""",
         "a process has one device, the CPU; mpiexec starts several for tf.distribute.MultiWorkerMirroredStrategy",
     ),
     (

@@ -111,7 +111,8 @@ def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     elif _is_module(thing) or not _lists_variables(thing):
         yield from _attributes(thing, private=True)
     elif hasattr(thing, "apply_gradients") or not hasattr(thing, "add_variable"):
-        yield "variables", list(thing.variables)
+        # Those of an optimizer whose state is sharded are saved whole.
+        yield "variables", list(thing._saved_variables() if hasattr(thing, "_saved_variables") else thing.variables)
     else:  # a metric of Keras
         yield from _named(thing.variables)
 

@@ -128,17 +128,33 @@ class DistributedGradientTape:
         return tf.nest.pack_sequence_as(gradients, reduced[::-1])
 
 
-def DistributedOptimizer(optimizer: Any, op: str = Average) -> Any:  # noqa: N802
-    """The same Keras optimizer, which combines gradients over ranks before it applies them."""
+class _Job:
+    """The ranks of the job, as an optimizer with sharded state asks for them."""
+
+    @property
+    def _group(self) -> _native.Group:
+        return _ranks()
+
+
+def DistributedOptimizer(optimizer: Any, op: str = Average, *, shard_state: bool = False) -> Any:  # noqa: N802
+    """The same Keras optimizer, which combines gradients over ranks before it applies them.
+
+    With `shard_state`, its slots are distributed over ranks (ZeRO, stage 1): values have the same bits, and a rank has
+    one part of the slots of every variable of at least 64 KiB.
+    """
+    from .keras.backend.distributed import combined
+    from .keras.backend.sharded import Sharding
+
     kind = type(optimizer)
 
     class Distributed(kind):  # type: ignore[misc, valid-type]
         """An optimizer that combines gradients over ranks first."""
 
-        def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
-            """Updates the variables by the combined gradients."""
-            reduced = [_averaged(gradient, op) for gradient in reversed(list(grads))]
-            return super().apply(reduced[::-1], trainable_variables)
+        def _reduced(self, grads: list[Any], is_sharded: list[bool]) -> list[Any]:
+            return combined(grads, _ranks(), op, is_sharded)
 
     Distributed.__name__ = kind.__name__
-    return Distributed.from_config(optimizer.get_config())
+    made = Distributed.from_config(optimizer.get_config())
+    if shard_state:
+        made._sharding = Sharding(_Job())
+    return made

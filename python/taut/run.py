@@ -43,6 +43,26 @@ def command(launcher: str, ranks: int, program: Sequence[str]) -> list[str]:
     return [launcher, "-n", str(ranks), *options, sys.executable, *program]
 
 
+def _run(line: Sequence[str], restart: int) -> tuple[int, bool]:
+    """Runs the job; its exit code, and whether a signal asked to stop it."""
+    stopped = []
+
+    def stop(number: int, frame: object) -> None:
+        stopped.append(number)
+        # Ctrl-C reaches the launcher by itself: a terminal sends it to all processes of the job.
+        if number == signal.SIGTERM:
+            job.terminate()
+
+    job = subprocess.Popen(line, env={**os.environ, "TAUT_RESTARTS": str(restart)})
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = job.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return (128 + stopped[0] if stopped else code), bool(stopped)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the command line and runs the job; returns its exit code."""
     parser = argparse.ArgumentParser("python -m taut.run", description="Starts a program with several processes.")
@@ -62,8 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     code = 1
     for restart in range(given.restarts + 1):
-        code = subprocess.run(line, env={**os.environ, "TAUT_RESTARTS": str(restart)}).returncode
-        if code in (0, -signal.SIGINT, 128 + signal.SIGINT):
+        code, is_stopped = _run(line, restart)
+        if code == 0 or is_stopped:
             break
         left = given.restarts - restart
         print(f"taut.run: the job ended with code {code}; restarts left: {left}", file=sys.stderr, flush=True)

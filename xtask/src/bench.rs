@@ -30,11 +30,16 @@ fn measure(suite: &str, filter: &str) -> Result {
     }
 }
 
-/// Several processes, beside DDP of the torch that `PEERS_TORCH_PYTHON` names. The package is the installed one.
+/// Several processes, beside DDP of the torch that `PEERS_TORCH_PYTHON` names: the tables of the book's page on several processes.
 fn distribute() -> Result {
-    let python = crate::python::environment()?;
-    let script = root().join("benches/distribute.py");
-    command(python).arg(script).env("TAUT_TEST_MPI", &crate::python::mpi_environments()?).run()
+    let python = crate::python::release_environment()?;
+    let script = command(python).arg(root().join("benches/distribute.py"));
+    let mut script = script.env("TAUT_TEST_MPI", &crate::python::mpi_environments()?);
+    let engine = Engine { variable: "PEERS_TORCH_PYTHON", package: "torch", peers: &[] };
+    if let Some(torch) = engine.interpreter() {
+        script = script.env(engine.variable, &torch);
+    }
+    script.arg("--book").arg(root().join("docs/src/distribute.md")).run()
 }
 
 /// Elements per second from files, beside TensorFlow. `PEERS_TAUTPY_PYTHON` names an interpreter with the package, which
@@ -260,18 +265,28 @@ struct Engine {
     peers: &'static [&'static str],
 }
 
-/// The workloads in Taut and in the Python engines that are installed.
-fn peers(engines: &[Engine], taut: &[&str], workloads: &[&str], options: &[&str]) -> Result {
-    let mut found: Vec<(OsString, &Engine)> = Vec::new();
-    for engine in engines {
-        let Engine { variable, package, .. } = engine;
+impl Engine {
+    /// The interpreter that has the package; `None` if there is none, which is said.
+    fn interpreter(&self) -> Option<OsString> {
+        let Engine { variable, package, .. } = self;
         let python = std::env::var_os(variable).unwrap_or_else(|| "python3".into());
         // `find_spec` finds the package without importing it, which would take seconds.
         let there = format!("import sys, importlib.util as u; sys.exit(u.find_spec('{package}') is None)");
         match command(&python).args(["-c", &there]).output() {
-            Ok(_) => found.push((python, engine)),
-            Err(_) => println!("skipped {package}: {variable} can name an interpreter that has it"),
+            Ok(_) => Some(python),
+            Err(_) => {
+                println!("skipped {package}: {variable} can name an interpreter that has it");
+                None
+            }
         }
+    }
+}
+
+/// The workloads in Taut and in the Python engines that are installed.
+fn peers(engines: &[Engine], taut: &[&str], workloads: &[&str], options: &[&str]) -> Result {
+    let mut found: Vec<(OsString, &Engine)> = Vec::new();
+    for engine in engines {
+        found.extend(engine.interpreter().map(|python| (python, engine)));
     }
     let Some((python, _)) = found.first() else { return Ok(()) };
     command(python)

@@ -57,24 +57,26 @@ pub fn install(python: &Path) -> Result {
         .run()
 }
 
+/// The interpreter of an environment with a release build of the package and Keras, for measurements.
+pub fn release_environment() -> Result<PathBuf> {
+    let python =
+        environment_of("target/bench-python", &["numpy>=2.1,<3", "ml_dtypes>=0.5", "keras>=3.15,<3.16"])?;
+    pip(&python).args(["--no-deps", "--force-reinstall", "."]).run()?;
+    Ok(python)
+}
+
 /// The MPI libraries that the tests use, by the names of their packages. Each has an environment of its own: they overwrite each
 /// other's `mpiexec`.
 #[cfg(unix)]
-const MPI: [&str; 2] = ["mpich>=5,<6", "openmpi>=5,<6"];
+const MPI: [(&str, &str); 2] = [("target/mpi/mpich", "mpich>=5,<6"), ("target/mpi/openmpi", "openmpi>=5,<6")];
 
-/// The folders of environments with one MPI each, which are made on first use, as a search path.
+/// The folders of environments with one MPI and mpi4py each, which are made on first use, as a search path.
 #[cfg(unix)]
 pub fn mpi_environments() -> Result<String> {
     let mut homes = Vec::new();
-    for package in MPI {
-        let name = package.split('>').next().unwrap_or(package);
-        let home = root().join("target/mpi").join(name);
-        if !home.join("bin/mpiexec").exists() {
-            println!("installing {package} in {}", home.display());
-            command("python3").args(["-m", "venv", "--clear"]).arg(&home).run()?;
-            pip(&home.join("bin/python")).arg(package).run()?;
-        }
-        homes.push(home.to_string_lossy().into_owned());
+    for (folder, package) in MPI {
+        environment_of(folder, &[package, "mpi4py>=4.1,<5"])?;
+        homes.push(root().join(folder).to_string_lossy().into_owned());
     }
     Ok(homes.join(":"))
 }

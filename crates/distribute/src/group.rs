@@ -217,6 +217,10 @@ impl Group {
 
     /// Starts a collective: one at a time per group.
     pub(crate) fn begin(&self, call: CallInfo) -> Result<Session<'_>> {
+        self.begin_as(call, version())
+    }
+
+    fn begin_as(&self, call: CallInfo, version: u64) -> Result<Session<'_>> {
         let mut state = self.state();
         if let Some(failed) = &state.failed {
             let message =
@@ -226,7 +230,7 @@ impl Group {
         }
         state.calls += 1;
         let mut header = [0; HEADER];
-        let words = [version(), state.calls, call.digest(self.0.id), call.elements as u64];
+        let words = [version, state.calls, call.digest(self.0.id), call.elements as u64];
         for (room, word) in header.chunks_exact_mut(8).zip(words) {
             room.copy_from_slice(&word.to_le_bytes());
         }
@@ -293,7 +297,8 @@ impl Session<'_> {
                 timed_out = true;
                 return Err(Error::new(ErrorKind::Unavailable, String::new()));
             }
-            if passed >= timeout / ANNOUNCED_AFTER && !std::mem::replace(announced, true) {
+            // Numbers are those of the group of all ranks: other groups count by themselves.
+            if group.id == 0 && passed >= timeout / ANNOUNCED_AFTER && !std::mem::replace(announced, true) {
                 group.transport.announce(calls);
             }
             interrupt::poll()
@@ -360,5 +365,29 @@ impl Session<'_> {
             Error::new(ErrorKind::Unavailable, message)
                 .help("conditions on the rank must not enclose collectives, and every rank needs the same model and batch count"),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Threads;
+
+    #[test]
+    fn ranks_of_different_versions_are_refused() {
+        let ranks = Threads::of(2).into_iter().enumerate().map(|(rank, transport)| {
+            std::thread::spawn(move || {
+                let group = Group::of(transport).unwrap();
+                let at = Location::caller();
+                let call = CallInfo { name: "barrier", dtype: DType::U8, elements: 0, detail: 0, at };
+                let mut session = group.begin_as(call, version() + rank as u64).unwrap();
+                session.greet(1 - rank, &[], &mut []).unwrap_err().message().to_owned()
+            })
+        });
+        for rank in ranks.collect::<Vec<_>>() {
+            let message = rank.join().unwrap();
+            assert!(message.contains("all ranks must run the same version, got barrier at"), "{message}");
+            assert!(message.contains(env!("CARGO_PKG_VERSION")), "{message}");
+        }
     }
 }

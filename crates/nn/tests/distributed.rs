@@ -189,6 +189,91 @@ fn clipping_by_the_global_norm_knows_the_shards_of_all_ranks() {
     }
 }
 
+/// A trainer whose optimizer updates after every three calls.
+fn accumulating(group: &Group, sharded: bool, clip: Option<Clip>) -> Trainer {
+    let model = model();
+    let variables = model.trainable_variables();
+    let optimizer = if sharded {
+        Optimizer::sharded(adam(), &variables, group)
+    } else {
+        Optimizer::new(adam(), &variables)
+    };
+    let optimizer = optimizer.unwrap().accumulate(3).unwrap();
+    let optimizer = match clip {
+        Some(clip) => optimizer.clip(clip).unwrap(),
+        None => optimizer,
+    };
+    Trainer::new(model, MeanSquaredError, optimizer).distribute(group).unwrap()
+}
+
+#[test]
+fn sharded_state_with_accumulated_gradients_has_the_bits_of_whole_state() {
+    let _alone = exclusive();
+    let folder = Folder::new("distributed-accumulation");
+    for ranks in 1..=4 {
+        for clip in [None, Some(Clip::Value(1e-3)), Some(Clip::GlobalNorm(1e-2))] {
+            let train = |sharded: bool| {
+                let all = on_ranks(ranks, |group| {
+                    let mut trainer = accumulating(group, sharded, clip);
+                    let (x, y) = data(3).iter().unwrap().next().unwrap().unwrap();
+                    let paper = trainer.plan_for(ranks, &x, &y).unwrap();
+                    let planned = trainer.plan(&x, &y).unwrap();
+                    assert_eq!(paper.peak_bytes, planned.peak_bytes());
+                    assert_eq!(paper.variable_bytes, planned.variable_bytes());
+                    // Two updates, and a call that is saved with its sum.
+                    trainer.fit(&data(ranks * 3 * 7), 1).unwrap();
+                    trainer.save(folder.join(&format!("{sharded}.safetensors"))).unwrap();
+                    (bits(&**trainer.model()), planned.variable_bytes())
+                });
+                assert!(all.iter().all(|other| *other == all[0]));
+                all[0].clone()
+            };
+            let (whole, sharded) = (train(false), train(true));
+            if matches!(clip, Some(Clip::GlobalNorm(_))) {
+                // The squares of shards are added in another order.
+                for (a, b) in whole.0.iter().zip(&sharded.0) {
+                    assert!((f32::from_bits(*a) - f32::from_bits(*b)).abs() < 1e-5);
+                }
+                continue;
+            }
+            assert!(whole.0 == sharded.0, "{ranks} ranks, {clip:?}");
+            // The file has the state of all ranks, with the sum of the last call.
+            let read = |sharded: bool| {
+                let state = on_ranks(1, |group| {
+                    let path = folder.join(&format!("{sharded}.safetensors"));
+                    let trainer = accumulating(group, false, clip).resume(path).unwrap();
+                    let state = trainer.optimizer().named_variables().into_iter();
+                    state.map(|(name, v)| (name, v.value().span().unwrap().to_vec())).collect::<Vec<_>>()
+                });
+                state.into_iter().next().unwrap()
+            };
+            assert!(read(true) == read(false), "the state of {ranks} ranks, {clip:?}");
+            // Two slots and the sum of one kernel of 16,800 elements.
+            assert_eq!(whole.1 - sharded.1, 3 * 4 * (16_800 - 16_800usize.div_ceil(ranks)));
+        }
+    }
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_in_one_shard_is_an_error_on_all_ranks() {
+    let _alone = exclusive();
+    on_ranks(2, |group| {
+        let trainer = trainer(group, true);
+        let kernel = &trainer.model().trainable_variables()[0];
+        let mut values = kernel.value().to_vec::<f32>().unwrap();
+        // The last row of the kernel, which belongs to rank 1, does not contribute; its gradient overflows.
+        values[7 * 2100..].fill(0.0);
+        kernel.assign(Tensor::from_slice(&values, [8, 2100]).unwrap()).unwrap();
+        let before = bits(&**trainer.model());
+        let x = Tensor::from_slice(&[1.0f32, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3e38], [1, 8]).unwrap();
+        let y = Tensor::from_slice(&[1e10f32; 3], [1, 3]).unwrap();
+        let error = trainer.train_step(&x, &y).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Numeric, "{error}");
+        assert!(bits(&**trainer.model())[..16_800] == before[..16_800]);
+        assert!(!group.has_failed());
+    });
+}
+
 fn resumed(path: &Path, ranks: usize, sharded: bool, epochs: usize) -> (Vec<u32>, Vec<usize>) {
     let all = on_ranks(ranks, |group| {
         let mut trainer = trainer(group, sharded).resume(path).unwrap();

@@ -110,6 +110,43 @@ impl Group {
         collective(py, x, |x| distribute::broadcast(x, root, &self.0))
     }
 
+    /// This rank's shard of a tensor that every rank has.
+    fn own_shard<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        collective(py, x, |x| distribute::own_shard(x, &self.0))
+    }
+
+    /// This rank's shard of a tensor's sum or mean over ranks.
+    fn reduce_shard<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        how: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let how = reduce_op(how)?;
+        collective(py, x, |x| distribute::reduce_shard(x, how, &self.0))
+    }
+
+    /// The whole tensor of this shape from the shards of all ranks.
+    fn gather_shards<'py>(
+        &self,
+        py: Python<'py>,
+        shard: &Bound<'py, PyAny>,
+        shape: Vec<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        collective(py, shard, |shard| distribute::gather_shards(shard, shape, &self.0))
+    }
+
+    /// As `gather_shards`, in the memory of the old value.
+    fn replace_shards<'py>(
+        &self,
+        py: Python<'py>,
+        old: &Bound<'py, PyAny>,
+        shard: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let old = convert::tensor(old)?;
+        collective(py, shard, |shard| distribute::replace_shards(old, shard, &self.0))
+    }
+
     /// The integers of every rank, in the order of ranks.
     fn all_gather_words(&self, py: Python<'_>, own: Vec<u64>) -> PyResult<Vec<u64>> {
         call_back(py, || self.0.all_gather_words("all_gather of integers", &own))

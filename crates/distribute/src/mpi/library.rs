@@ -121,6 +121,14 @@ impl Library {
         Some(Library { functions, abi, path, world, byte, serialized, multiple })
     }
 
+    /// Whether this process has started it: here, or through mpi4py.
+    pub(super) fn is_initialized(&self) -> bool {
+        let mut started = 0;
+        // SAFETY: this may be called at any time, and the output is a live local.
+        unsafe { (self.functions.initialized)(&raw mut started) };
+        started != 0
+    }
+
     /// The library's own name and version: the first line of what it says.
     pub(super) fn version(&self) -> String {
         let (mut text, mut length) = (vec![0u8; 8192], 0);

@@ -45,19 +45,16 @@ impl fmt::Debug for Mpi {
 impl Mpi {
     pub(super) fn start(library: Library) -> Result<Mpi> {
         let calls = &library.functions;
-        let (mut started, mut ended, mut level) = (0, 0, 0);
-        // SAFETY: these may be called at any time; null arguments of MPI_Init_thread are allowed, and outputs are live locals.
-        unsafe {
-            (calls.finalized)(&raw mut ended);
-            (calls.initialized)(&raw mut started);
-        }
+        let (is_owner, mut ended, mut level) = (!library.is_initialized(), 0, 0);
+        // SAFETY: this may be called at any time, and the output is a live local.
+        unsafe { (calls.finalized)(&raw mut ended) };
         if ended != 0 {
             let message = format!("{} has been finalized and cannot be used again", library.path.display());
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
-        // SAFETY: as above; MPI_Init_thread is called once, because MPI was not initialised.
+        // SAFETY: MPI_Init_thread is called once, because MPI was not initialised; its arguments may be null.
         unsafe {
-            if started == 0 {
+            if is_owner {
                 (calls.init_thread)(ptr::null_mut(), ptr::null_mut(), library.multiple, &raw mut level);
             } else {
                 (calls.query_thread)(&raw mut level);
@@ -79,7 +76,6 @@ impl Mpi {
         check_launcher(&library, size)?;
         let name = library.version();
         let announced = (0..size).map(|_| AtomicU64::new(0)).collect();
-        let is_owner = started == 0;
         Ok(Mpi { library, communicator, rank, size, name, lock: Mutex::new(()), is_owner, announced })
     }
 

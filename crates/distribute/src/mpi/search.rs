@@ -60,16 +60,22 @@ pub(super) fn open() -> Result<Option<Library>> {
             .map(Some)
             .map_err(|error| error.about(format_args!("TAUT_MPI={}", path.display())));
     }
-    // A second copy beside a library that is in use would not know of its ranks.
+    // A second copy beside a library that is in use (by mpi4py) would not know of its ranks.
     let all = || [STANDARD, MPICH, OPEN_MPI].into_iter().flatten();
-    if let Some(loaded) = all().find_map(|name| Library::loaded(Path::new(name))) {
-        return Ok(Some(loaded));
+    let mut loaded: Vec<Library> = all().filter_map(|name| Library::loaded(Path::new(name))).collect();
+    if let Some(in_use) = loaded.iter().position(Library::is_initialized) {
+        return Ok(Some(loaded.swap_remove(in_use)));
     }
     let Some(launcher) = launcher else {
         // Alone: nothing needs MPI.
         return Ok(None);
     };
     let is_open_mpi = launcher.name == "Open MPI";
+    // Each library knows its own launcher only.
+    let fits = |library: &Library| launcher.name == "Slurm" || is_open_mpi == (library.abi == Abi::OpenMpi);
+    if let Some(own) = loaded.iter().position(fits) {
+        return Ok(Some(loaded.swap_remove(own)));
+    }
     let order: [&[&str]; 3] =
         if is_open_mpi { [OPEN_MPI, STANDARD, MPICH] } else { [STANDARD, MPICH, OPEN_MPI] };
     let mut reasons = Vec::new();
@@ -80,8 +86,7 @@ pub(super) fn open() -> Result<Option<Library>> {
                 continue;
             }
             match Library::open(&path) {
-                // Each knows its own launcher only.
-                Ok(library) if is_open_mpi != (library.abi == Abi::OpenMpi) && launcher.name != "Slurm" => {
+                Ok(library) if !fits(&library) => {
                     reasons.push(format!("{} is not a library of {}", path.display(), launcher.name));
                 }
                 Ok(library) => return Ok(Some(library)),

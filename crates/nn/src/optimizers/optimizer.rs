@@ -98,7 +98,11 @@ fn shard_spec(rule: &dyn UpdateRule, spec: &Spec, group: &Group) -> Result<Spec>
         let message = format!("a sharded optimizer's rule must treat elements independently, got {rule:?}");
         return Err(Error::value(message).help("use Optimizer::new, or a rule such as Adam"));
     }
-    Ok(Spec::new(spec.dtype, [spec.shape.len().div_ceil(group.size())]))
+    Ok(Spec::new(spec.dtype, shard_shape(&spec.shape, group)))
+}
+
+fn shard_shape(whole: &Shape, group: &Group) -> Shape {
+    [whole.len().div_ceil(group.size())].into()
 }
 
 /// A variable of the optimizer's state.
@@ -120,7 +124,8 @@ impl Optimizer {
     /// every variable, updates that part of the variable, and gathers the others. Variables of less than 64 KiB are not sharded.
     ///
     /// For rules that treat elements independently, such as [`Adam`](super::Adam); it is an error for others. Used by a trainer that is
-    /// [distributed](crate::Trainer::distribute) over the same group.
+    /// [distributed](crate::Trainer::distribute) over the same group. [`Optimizer::apply`] takes this rank's gradients of sharded
+    /// variables, which it averages over ranks, and gradients of the others that are equal on all ranks.
     #[track_caller]
     pub fn sharded(rule: impl UpdateRule, variables: &[Variable], group: &Group) -> Result<Optimizer> {
         let at = Location::caller();
@@ -141,7 +146,8 @@ impl Optimizer {
                 (entry.decays, entry.average) = (own.decays, own.average.clone());
             }
             Ok(())
-        })
+        })?
+        .accumulate(self.parts.calls)
     }
 
     /// The ranks over which slots are sharded.
@@ -159,7 +165,9 @@ impl Optimizer {
         let entries = self.parts.entries.iter().enumerate().filter(|(_, entry)| entry.is_sharded);
         let names = entries.flat_map(|(i, entry)| {
             let shape = entry.variable.shape();
-            entry.slots.iter().map(move |(name, _)| (format!("slots/{i}/{name}"), shape.clone()))
+            let slots = entry.slots.iter().map(move |(name, _)| format!("slots/{i}/{name}"));
+            let sum = entry.gradient.iter().map(move |_| format!("gradients/{i}"));
+            slots.chain(sum).map(|name| (name, shape.clone()))
         });
         names.collect()
     }
@@ -274,7 +282,8 @@ impl Optimizer {
     /// Gradient accumulation: one update per `calls` calls, with the mean of their gradients. The sum is stored per variable; the calls in
     /// between change neither variables nor slots.
     ///
-    /// Sparse gradients are added to the rows that they name, but the sum is dense, and the update reaches every row.
+    /// Sparse gradients are added to the rows that they name, but the sum is dense, and the update reaches every row. The sums of a
+    /// [sharded](Optimizer::sharded) optimizer are shards, too.
     #[track_caller]
     pub fn accumulate(self, calls: usize) -> Result<Optimizer> {
         let at = Location::caller();
@@ -282,18 +291,18 @@ impl Optimizer {
             let message = format!("calls must be in [1, 2^31), got {calls}");
             return Err(Error::value(message).at(at));
         }
-        if calls > 1 && self.parts.sharding.is_some() {
-            let message = "gradients cannot be accumulated over calls by an optimizer whose state is sharded";
-            let help = "use a memory_budget, which computes the batch in parts, or more ranks";
-            return Err(Error::value(message).help(help).at(at));
-        }
         let made = with_source_location(None, at, || {
             self.modified(|parts| {
                 parts.calls = calls;
+                let sharding = parts.sharding.as_ref();
                 for entry in &mut parts.entries {
                     let spec = entry.variable.spec().clone();
+                    let shape = match sharding.filter(|_| entry.is_sharded) {
+                        Some(group) => shard_shape(&spec.shape, group),
+                        None => spec.shape,
+                    };
                     entry.gradient = (calls > 1)
-                        .then(|| state_variable("gradient", spec.shape, compute_dtype(spec.dtype), 0.0))
+                        .then(|| state_variable("gradient", shape, compute_dtype(spec.dtype), 0.0))
                         .transpose()?;
                 }
                 Ok(())
@@ -399,7 +408,13 @@ impl Optimizer {
     /// A rowwise rule changes only the rows that a sparse gradient names. Other rules get a dense gradient, with a warning.
     #[track_caller]
     pub fn apply(&self, gradients: &[Option<Gradient>]) -> Result<()> {
-        self.apply_at(gradients, Location::caller())
+        self.apply_at(gradients, false, Location::caller())
+    }
+
+    /// As [`Optimizer::apply`]; if `check_shards` is set, a gradient of a sharded variable that is not finite is an error on all ranks.
+    #[track_caller]
+    pub(crate) fn apply_checked(&self, gradients: &[Option<Gradient>], check_shards: bool) -> Result<()> {
+        self.apply_at(gradients, check_shards, Location::caller())
     }
 
     /// As [`Optimizer::apply`], with pairs of gradient and variable in any order.
@@ -424,15 +439,15 @@ impl Optimizer {
             }
             gradients[i] = gradient;
         }
-        self.apply_at(&gradients, at)
+        self.apply_at(&gradients, false, at)
     }
 
-    fn apply_at(&self, gradients: &[Option<Gradient>], at: Location) -> Result<()> {
+    fn apply_at(&self, gradients: &[Option<Gradient>], check_shards: bool, at: Location) -> Result<()> {
         self.parts.check(gradients, at).map_err(|error| error.at(at))?;
         let run = || {
             record::without_recording(|| {
                 if is_tracing() {
-                    return self.parts.update(gradients);
+                    return self.parts.update(gradients, check_shards);
                 }
                 let program = self.eager.get_or_init(|| program(self.parts.clone()));
                 program.call(
@@ -450,7 +465,7 @@ fn program(parts: Arc<OptimizerParts>) -> Function<Vec<Vec<Tensor>>, ()> {
         let shapes = parts.entries.iter().map(|entry| entry.variable.shape());
         let gradients: Vec<Option<Gradient>> =
             lists.iter().zip(shapes).map(|(list, shape)| gradient_from_tensors(list, shape)).collect();
-        parts.update(&gradients)
+        parts.update(&gradients, false)
     };
     function(body).named("the optimizer").on_retrace(OnRetrace::Allow)
 }
@@ -486,15 +501,10 @@ impl OptimizerParts {
             let message = format!("expected {expected} gradients, one per variable, got {got}");
             return Err(Error::value(message).help("give None for a variable without a gradient"));
         }
-        for (gradient, TrackedVariable { variable, is_sharded, .. }) in gradients.iter().zip(&self.entries) {
+        for (gradient, TrackedVariable { variable, .. }) in gradients.iter().zip(&self.entries) {
             let Some(gradient) = gradient else { continue };
             let spec = gradient.spec();
-            let shard = self.sharding.as_ref().filter(|_| *is_sharded);
-            let shard = shard.map(|group| variable.shape().len().div_ceil(group.size()));
-            if shard.is_some_and(|length| spec.shape[..] == [length]) {
-                continue;
-            }
-            if spec != *variable.spec() || shard.is_some() {
+            if spec != *variable.spec() {
                 let message = format!(
                     "the gradient of {variable} must have the variable's dtype and shape, got {spec}"
                 );

@@ -1,6 +1,6 @@
 //! One update of all variables, as ops.
 
-use super::clip::{Clipping, UpdateGradient};
+use super::clip::{Clip, Clipping, UpdateGradient};
 use super::optimizer::{OptimizerParts, RateSource, TrackedVariable};
 use super::rows::SparseRows;
 use super::{UpdateContext, compute_dtype};
@@ -9,15 +9,16 @@ use taut_control::{Loops, cond};
 use taut_core::ops::binary::{add, equal, floor_div, mod_, mul, sub, where_};
 use taut_core::ops::creation::zeros_like;
 use taut_core::ops::index::tensor_scatter_add;
+use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::expand_dims;
-use taut_core::ops::unary::cast;
+use taut_core::ops::unary::{cast, check_numerics};
 use taut_core::record::detached;
 use taut_core::{DType, Gradient, Result, Tensor};
-use taut_distribute::{own_shard, replace_shards};
+use taut_distribute::{Group, ReduceOp, all_reduce, own_shard, reduce_shard, replace_shards};
 
 impl OptimizerParts {
     /// Traces an update.
-    pub(super) fn update(&self, gradients: &[Option<Gradient>]) -> Result<()> {
+    pub(super) fn update(&self, gradients: &[Option<Gradient>], check_shards: bool) -> Result<()> {
         let calls = self.iterations.value();
         let updates = if self.calls > 1 { floor_div(&calls, self.calls as i64)? } else { calls.clone() };
         let rate = match &self.rate {
@@ -27,52 +28,75 @@ impl OptimizerParts {
         let shared = self.shared.iter().map(|(_, number)| number.value()).collect();
         let context = UpdateContext { rate, step: cast(add(&updates, 1i64)?, DType::F64)?, shared };
         if self.calls > 1 {
-            self.accumulate(&context, gradients, &calls)?;
+            self.accumulate(&context, gradients, check_shards, &calls)?;
         } else {
-            self.update_now(context, gradients)?;
+            self.update_now(context, gradients, check_shards)?;
         }
         self.average(&updates)?;
         self.iterations.assign_add(1i64)
     }
 
-    fn update_now(&self, mut context: UpdateContext, gradients: &[Option<Gradient>]) -> Result<()> {
+    fn update_now(
+        &self,
+        mut context: UpdateContext,
+        gradients: &[Option<Gradient>],
+        check_shards: bool,
+    ) -> Result<()> {
         context.shared = self.rule.advance(&context)?;
         assign_all(self.shared.iter().map(|(_, number)| number), &context.shared)?;
-        let mut parts = Vec::with_capacity(gradients.len());
-        for (gradient, entry) in gradients.iter().zip(&self.entries) {
-            let sharding = self.sharding.as_ref().filter(|_| entry.is_sharded);
-            parts.push(match (gradient, sharding) {
-                (None, _) => None,
-                (Some(Gradient::Dense(shard)), Some(group)) => {
-                    Some(UpdateGradient::Shard(detached(shard), group.clone()))
-                }
-                (Some(Gradient::Sparse(slices)), _) if self.rule.is_rowwise() => {
-                    Some(UpdateGradient::Sparse(SparseRows::new(slices)?))
-                }
-                (Some(gradient), _) => Some(UpdateGradient::Dense(detached(&gradient.clone().dense()?))),
-            });
+        let prepare = |i: usize| self.prepare(gradients[i].as_ref(), &self.entries[i], check_shards);
+        // Shards are reduced, updated and gathered variable by variable, in the order of the backward pass.
+        let mut order: Vec<usize> = (0..gradients.len()).collect();
+        if self.sharding.is_some() {
+            order.reverse();
         }
-        let clipping = Clipping::for_gradients(self.clip, &parts, 1.0)?;
-        for ((entry, part), clipping) in self.entries.iter().zip(parts).zip(&clipping) {
+        let mut clippings = vec![Clipping::default(); gradients.len()];
+        let mut parts = vec![None; gradients.len()];
+        // A norm is that of reduced gradients, and may be that of all.
+        let needs_norms = matches!(self.clip, Some(Clip::Norm(_) | Clip::GlobalNorm(_)));
+        if needs_norms {
+            order.iter().try_for_each(|&i| prepare(i).map(|part| parts[i] = part))?;
+            clippings = Clipping::for_gradients(self.clip, &parts, 1.0)?;
+        }
+        for i in order {
+            let entry = &self.entries[i];
+            if !needs_norms {
+                parts[i] = prepare(i)?;
+                clippings[i] = Clipping::for_gradients(self.clip, &parts[i..=i], 1.0)?.remove(0);
+            }
             let step = |states: Vec<Tensor>, gradient: Tensor| {
-                self.step(entry, &context, clipping, states, gradient)
+                self.step(entry, &context, &clippings[i], states, gradient)
             };
-            let states = match part {
+            let states = match parts[i].take() {
                 None => continue,
                 Some(UpdateGradient::Dense(gradient)) => step(entry.states(), gradient)?,
                 Some(UpdateGradient::Sparse(rows)) => rows.update(entry.states(), step)?,
                 Some(UpdateGradient::Shard(gradient, group)) => {
-                    let mut states = entry.states();
-                    let whole = states[0].clone();
-                    states[0] = own_shard(&whole, &group)?;
-                    let mut states = step(states, gradient)?;
-                    states[0] = replace_shards(whole, &states[0], &group)?;
-                    states
+                    update_shard(entry.states(), &group, |states| step(states, gradient))?
                 }
             };
             assign_all(entry.variables(), &states)?;
         }
         Ok(())
+    }
+
+    /// A gradient as updates use it: rows, all elements, or this rank's shard of the mean over ranks.
+    fn prepare(
+        &self,
+        gradient: Option<&Gradient>,
+        entry: &TrackedVariable,
+        check_shards: bool,
+    ) -> Result<Option<UpdateGradient>> {
+        let Some(gradient) = gradient else { return Ok(None) };
+        Ok(Some(match (gradient, self.sharding_of(entry)) {
+            (gradient, Some(group)) => {
+                UpdateGradient::Shard(shard_of_mean(gradient, group, check_shards)?, group.clone())
+            }
+            (Gradient::Sparse(slices), None) if self.rule.is_rowwise() => {
+                UpdateGradient::Sparse(SparseRows::new(slices)?)
+            }
+            (gradient, None) => UpdateGradient::Dense(detached(&gradient.clone().dense()?)),
+        }))
     }
 
     /// The new value and the new slots of a variable, or of some of its rows.
@@ -98,6 +122,11 @@ impl OptimizerParts {
         Ok(states)
     }
 
+    /// The ranks over which the slots of a variable are sharded.
+    fn sharding_of(&self, entry: &TrackedVariable) -> Option<&Group> {
+        self.sharding.as_ref().filter(|_| entry.is_sharded)
+    }
+
     /// Adds gradients to the accumulated sums, and updates after every `calls` calls.
     ///
     /// The update is a loop of at most one step, because loops update their states in place.
@@ -105,32 +134,35 @@ impl OptimizerParts {
         &self,
         context: &UpdateContext,
         gradients: &[Option<Gradient>],
+        check_shards: bool,
         calls: &Tensor,
     ) -> Result<()> {
         let due = equal(mod_(add(calls, 1i64)?, self.calls as i64)?, 0i64)?;
         let if_due = |body: &dyn Fn(Vec<Tensor>) -> Result<Vec<Tensor>>, states: Vec<Tensor>| {
             Loops::new().maximum_iterations(1).while_loop(|_| Ok(due.clone()), body, states)
         };
-        let mut parts = Vec::with_capacity(gradients.len());
-        for (gradient, entry) in gradients.iter().zip(&self.entries) {
-            parts.push(match (gradient, &entry.gradient) {
-                (Some(gradient), Some(sum)) => {
-                    Some(UpdateGradient::Dense(add_gradient(sum.value(), gradient)?))
+        let mut parts = vec![None; gradients.len()];
+        for i in (0..gradients.len()).rev() {
+            let entry = &self.entries[i];
+            let (Some(gradient), Some(sum)) = (&gradients[i], &entry.gradient) else { continue };
+            parts[i] = Some(match self.sharding_of(entry) {
+                Some(group) => {
+                    let shard = shard_of_mean(gradient, group, check_shards)?;
+                    UpdateGradient::Shard(add_gradient(sum.value(), &shard.into())?, group.clone())
                 }
-                _ => None,
+                None => UpdateGradient::Dense(add_gradient(sum.value(), gradient)?),
             });
         }
         let share = 1.0 / self.calls as f64;
-        let scales = cond(
-            &due,
-            || {
-                Clipping::for_gradients(self.clip, &parts, share)?
-                    .iter()
-                    .map(Clipping::scale)
-                    .collect::<Result<Vec<_>>>()
-            },
-            || parts.iter().map(|_| Tensor::constant(1.0, DType::F64)).collect(),
-        )?;
+        let scales = || -> Result<Vec<Tensor>> {
+            Clipping::for_gradients(self.clip, &parts, share)?.iter().map(Clipping::scale).collect()
+        };
+        // The norm of shards is a collective: those stay outside of branches, where the plan counts them.
+        let scales = if self.sharding.is_some() {
+            scales()?
+        } else {
+            cond(&due, scales, || parts.iter().map(|_| Tensor::constant(1.0, DType::F64)).collect())?
+        };
         let shared = if context.shared.is_empty() {
             Vec::new()
         } else {
@@ -142,20 +174,27 @@ impl OptimizerParts {
         assign_all(self.shared.iter().map(|(_, number)| number), &shared)?;
         let context = UpdateContext { shared, ..context.clone() };
         for ((entry, part), scale) in self.entries.iter().zip(parts).zip(scales) {
-            let (Some(UpdateGradient::Dense(sum)), Some(kept)) = (part, &entry.gradient) else { continue };
+            let Some(kept) = &entry.gradient else { continue };
             let clipping = Clipping::scaled(scale, self.clip);
-            let mut states = entry.states();
-            states.push(sum);
-            let mut states = if_due(
-                &|mut states: Vec<Tensor>| {
-                    let Some(sum) = states.pop() else { return Ok(states) };
-                    let cleared = zeros_like(&sum, None)?;
-                    let mut states = self.step(entry, &context, &clipping, states, sum)?;
-                    states.push(cleared);
-                    Ok(states)
-                },
-                states,
-            )?;
+            // The last state is the sum.
+            let update = |states: Vec<Tensor>| {
+                if_due(
+                    &|mut states: Vec<Tensor>| {
+                        let Some(sum) = states.pop() else { return Ok(states) };
+                        let cleared = zeros_like(&sum, None)?;
+                        let mut states = self.step(entry, &context, &clipping, states, sum)?;
+                        states.push(cleared);
+                        Ok(states)
+                    },
+                    states,
+                )
+            };
+            let with = |sum: Tensor| entry.states().into_iter().chain([sum]).collect();
+            let mut states = match part {
+                Some(UpdateGradient::Dense(sum)) => update(with(sum))?,
+                Some(UpdateGradient::Shard(sum, group)) => update_shard(with(sum), &group, update)?,
+                _ => continue,
+            };
             if let Some(sum) = states.pop() {
                 kept.assign(sum)?;
             }
@@ -192,6 +231,34 @@ impl TrackedVariable {
     fn states(&self) -> Vec<Tensor> {
         self.variables().map(Variable::value).collect()
     }
+}
+
+/// This rank's shard of the mean of a gradient over ranks.
+fn shard_of_mean(gradient: &Gradient, group: &Group, check: bool) -> Result<Tensor> {
+    let gradient = detached(&gradient.clone().dense()?);
+    let shard = reduce_shard(gradient, ReduceOp::Mean, group)?;
+    if check { check_shard(shard, group) } else { Ok(shard) }
+}
+
+/// A shard of a gradient, and an error on all ranks if a shard of one of them is not finite.
+fn check_shard(shard: Tensor, group: &Group) -> Result<Tensor> {
+    // Zero; NaN if an element is not finite. Multiplied by one, a shard keeps its bits, and waits for the check.
+    let zero = all_reduce(sum(mul(&shard, 0.0)?, None, false)?, ReduceOp::Sum, group)?;
+    let one = add(zero, 1.0)?;
+    mul(shard, check_numerics(one, "a gradient")?)
+}
+
+/// Updates this rank's shard of a variable, which is the first state and whole, and gathers the others' shards.
+fn update_shard(
+    mut states: Vec<Tensor>,
+    group: &Group,
+    update: impl FnOnce(Vec<Tensor>) -> Result<Vec<Tensor>>,
+) -> Result<Vec<Tensor>> {
+    let whole = states[0].clone();
+    states[0] = own_shard(&whole, group)?;
+    let mut states = update(states)?;
+    states[0] = replace_shards(whole, &states[0], group)?;
+    Ok(states)
 }
 
 /// Assigns values to variables.

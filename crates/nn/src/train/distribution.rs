@@ -8,7 +8,7 @@ use taut_core::ops::shape::{concat, reshape, strided_slice};
 use taut_core::ops::unary::cast;
 use taut_core::record::detached;
 use taut_core::{DType, Error, ErrorKind, Gradient, Result, Tensor};
-use taut_distribute::{Group, ReduceOp, all_reduce, reduce_shard};
+use taut_distribute::{Group, ReduceOp, all_reduce};
 
 /// Tensors of fewer bytes share a message with others.
 pub(crate) const SMALL: usize = 64 << 10;
@@ -97,7 +97,7 @@ impl Distribution {
     /// The gradients of the mean loss of all rows, and the same values of `states` on every rank: their means.
     ///
     /// Gradients are reduced in the order in which the backward pass computes them, last variables first; each is free after its
-    /// update. Those of variables whose optimizer state is sharded become shards.
+    /// update. Those of variables whose optimizer state is sharded are left to the optimizer.
     pub fn share(
         &self,
         mut gradients: Vec<Option<Gradient>>,
@@ -133,7 +133,8 @@ impl Distribution {
             // Ranks have rows of different indices, and sums in the order of the tree need all of them.
             let gradient = detached(&gradient.dense()?);
             if optimizer.is_sharded(i) {
-                shared[i] = Some(reduce_shard(gradient, ReduceOp::Mean, &self.group)?.into());
+                // The optimizer reduces it to its shard, updates and gathers: so no other shard waits meanwhile.
+                shared[i] = Some(gradient.into());
             } else if gradient.spec().bytes() < SMALL {
                 add(Shared::Gradient(i), gradient, &mut shared)?;
             } else {

@@ -107,7 +107,12 @@ impl TrainingParts {
                 |(variable, old): &(Variable, Tensor)| !variable.value().same_value_and_links(old);
             let updated = states.into_iter().filter(is_updated).map(|(variable, _)| variable).collect();
             let gradients = distribution.share(gradients, updated, &self.optimizer)?;
-            self.optimizer.apply(&self.check_gradients(gradients)?)?;
+            let check = |(i, gradient)| {
+                // The optimizer checks shards, which ranks do not share.
+                if self.checked && !self.optimizer.is_sharded(i) { checked(gradient) } else { Ok(gradient) }
+            };
+            let gradients = gradients.into_iter().enumerate().map(check).collect::<Result<Vec<_>>>()?;
+            self.optimizer.apply_checked(&gradients, self.checked)?;
             self.measure(y, &predicted)?;
             Ok(loss)
         })

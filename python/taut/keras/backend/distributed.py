@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +12,8 @@ from keras.src.distribution import distribution_lib
 
 import taut as tf
 from taut import distribute
+from taut.keras.backend.sharded import SMALL, SavedShard
 from taut.keras.backend.variable import native
-
-_SMALL = 64 << 10
-"""Gradients of fewer bytes share a message with others."""
 
 _active: Ranks | None = None
 
@@ -27,6 +26,7 @@ class Ranks:
         # The rows of this process in a batch, relative to equal shares.
         self._weight = tf.Variable(1.0, trainable=False, name="rank_weight")
         self._checked = False
+        self._planned: set[int] = set()
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -59,8 +59,10 @@ class Ranks:
         if float(self._weight.numpy()) != weight:
             self._weight.assign(weight)
 
-    def share(self, gradients: list[Any]) -> list[Any]:
-        """The gradients of the mean loss over the rows of all processes, reduced in the order of the backward pass."""
+    def share(self, gradients: list[Any], is_sharded: list[bool]) -> list[Any]:
+        """The gradients of the mean loss over the rows of all processes, reduced in the order of the backward pass; for
+        variables with sharded slots, functions that return shards of them.
+        """
         shared: list[Any] = [None] * len(gradients)
         small: dict[Any, list[int]] = {}
         weighted = {}
@@ -69,7 +71,9 @@ class Ranks:
                 continue
             gradient = tf.convert_to_tensor(gradients[i])
             gradient = gradient * tf.cast(self._weight, gradient.dtype)
-            if gradient.dtype.size * int(tf.size(gradient)) < _SMALL:
+            if is_sharded and is_sharded[i]:
+                shared[i] = functools.partial(self.group.reduce_shard, gradient, "MEAN")
+            elif gradient.dtype.size * int(tf.size(gradient)) < SMALL:
                 small.setdefault(gradient.dtype, []).append(i)
                 weighted[i] = gradient
             else:
@@ -86,9 +90,22 @@ class Ranks:
         """Raises an error on all processes if their models differ, before the first step."""
         if self._checked:
             return
-        variables = [*model.weights, *(model.optimizer.variables if model.optimizer is not None else ())]
+        optimizer = [] if model.optimizer is None else model.optimizer._saved_variables()
+        variables = [*model.weights, *(weight for weight in optimizer if not isinstance(weight, SavedShard))]
         self.group.check_equal([(f"{i}: {weight.path}", native(weight)) for i, weight in enumerate(variables)])
         self._checked = True
+
+    def check_plan(self, step: Any, batch: Any) -> None:
+        """Raises an error on all processes if their first steps would call different collectives."""
+        if id(step) in self._planned:
+            return
+        self._planned.add(id(step))
+        try:
+            plan = step.plan(batch)
+        except (tf.errors.OpError, ValueError, TypeError):
+            # It runs op by op, or fails by itself. Collectives compare themselves when they run, too.
+            return
+        self.group.check_same_plan(plan)
 
     def end_epoch(self, model: Any, is_training: bool) -> None:
         """Makes the sums of metrics those of all processes, and moving averages their means."""
@@ -130,15 +147,29 @@ def divides_batches() -> bool:
     return distribution is None or bool(getattr(distribution, "auto_shard_dataset", True))
 
 
-def reduced(gradients: list[Any]) -> list[Any]:
-    """Gradients as an optimizer applies them: combined over the processes that train together."""
+def reduced(gradients: list[Any], is_sharded: list[bool]) -> list[Any]:
+    """Gradients as an optimizer applies them: combined over the processes that train together; for variables with sharded
+    slots, functions that return shards of them.
+    """
     if _active is not None:
-        return _active.share(gradients)
+        return _active.share(gradients, is_sharded)
     context = distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
+        if any(is_sharded):
+            raise ValueError("an optimizer with sharded state must be applied within strategy.run or model.fit")
         return gradients
-    sums = [
-        None if gradient is None else context.all_reduce("SUM", tf.convert_to_tensor(gradient))
-        for gradient in reversed(gradients)
-    ]
-    return sums[::-1]
+    return combined(gradients, context.strategy._group, "SUM", is_sharded)
+
+
+def combined(gradients: list[Any], group: Any, how: str, is_sharded: list[bool]) -> list[Any]:
+    """Sums or means over processes, in the order in which the backward pass computes gradients: the last ones first."""
+
+    def combine(i: int) -> Any:
+        if gradients[i] is None:
+            return None
+        gradient = tf.convert_to_tensor(gradients[i])
+        if is_sharded and is_sharded[i]:
+            return functools.partial(group.reduce_shard, gradient, how)
+        return group.all_reduce(gradient, how)
+
+    return [combine(i) for i in reversed(range(len(gradients)))][::-1]

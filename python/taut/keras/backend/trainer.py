@@ -51,6 +51,8 @@ class Trainer(base_trainer.Trainer):
         if budget is not None and self.run_eagerly:
             raise ValueError("memory_budget needs steps that are traced: run_eagerly must be False")
         self._memory_budget = budget
+        if isinstance(self.optimizer, optimizers_module.Optimizer):
+            self.optimizer._shard_state_of(tf.distribute.get_strategy())
         self._ranks = None
         self._join_ranks()
 
@@ -151,6 +153,7 @@ class Trainer(base_trainer.Trainer):
         sums = [native(variable) for metric in self.metrics for variable in metric.variables]
         before = None if has_rows else [tf.identity(variable) for variable in sums]
         with ranks.active():
+            ranks.check_plan(step, own)
             logs = step(own)
         if before is not None:
             for variable, value in zip(sums, before):
@@ -377,7 +380,8 @@ class Trainer(base_trainer.Trainer):
         if isinstance(callbacks, callbacks_module.CallbackList):
             return callbacks
         if (ranks := self._join_ranks()) is not None:
-            callbacks = rank_callbacks.of_rank(ranks.group.rank, callbacks)
+            is_sharded = getattr(self.optimizer, "_sharding", None) is not None
+            callbacks = rank_callbacks.of_rank(ranks.group.rank, callbacks, is_sharded)
             verbose = verbose if ranks.group.rank == 0 else 0
         return callbacks_module.CallbackList(
             callbacks,

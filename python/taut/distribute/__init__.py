@@ -15,31 +15,46 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import dataclasses
 import enum
 import os
 import random as _random
 import sys
 import threading
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from . import _namespace, _native
-from ._common import refuse_option
+from .. import _namespace, _native
+from .._common import refuse_option
+from ..variable import VariableSynchronization, variable_creator_scope
+from ._options import (
+    CommunicationOptions,
+    CrossDeviceOps,
+    InputContext,
+    InputReplicationMode,
+    RankPlan,
+    ReduceOp,
+    ReductionToOneDevice,
+    ValueContext,
+)
 
 __all__ = [
+    "CrossDeviceOps",
     "DistributedDataset",
     "InputContext",
+    "InputReplicationMode",
     "MirroredStrategy",
     "MultiWorkerMirroredStrategy",
     "OneDeviceStrategy",
     "RankPlan",
     "ReduceOp",
+    "ReductionToOneDevice",
     "ReplicaContext",
     "Strategy",
+    "experimental",
     "experimental_set_strategy",
     "get_replica_context",
     "get_strategy",
@@ -53,13 +68,6 @@ __getattr__, __dir__ = _namespace.plain(__name__)
 _local = threading.local()
 _world: _native.Group | None = None
 _default: Strategy | None = None
-
-
-class ReduceOp(enum.Enum):
-    """How the values of replicas are combined."""
-
-    SUM = "SUM"
-    MEAN = "MEAN"
 
 
 def _reduce_op(given: Any) -> str:
@@ -105,9 +113,13 @@ def _warn_about_cores(group: _native.Group) -> None:
 
 def _end_together(group: _native.Group) -> None:
     """Ends all processes if this one ends by an exception, and lets them wait for each other at the end."""
-    before = sys.excepthook
+    before, process = sys.excepthook, os.getpid()
 
     def hook(kind: Any, error: Any, trace: Any) -> None:
+        if os.getpid() != process:
+            # A process that this one has forked is no rank.
+            before(kind, error, trace)
+            return
         sys.stdout.flush()
         print(f"rank {group.rank} of {group.size} ends all ranks:", file=sys.stderr)
         if before is sys.__excepthook__:
@@ -118,7 +130,7 @@ def _end_together(group: _native.Group) -> None:
         group.abort(1)
 
     def finish() -> None:
-        if group.has_failed:
+        if group.has_failed or os.getpid() != process:
             return
         sys.stdout.flush()
         try:
@@ -145,54 +157,6 @@ def _synchronize_random(group: _native.Group) -> None:
     np.random.set_state((kind, shared[:-1].astype(np.uint32), int(shared[-1]), *rest))
 
 
-class InputContext:
-    """Which part of the input a process reads."""
-
-    def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1) -> None:
-        self.num_input_pipelines = num_input_pipelines
-        self.input_pipeline_id = input_pipeline_id
-        self.num_replicas_in_sync = num_replicas_in_sync
-
-    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The rows of a batch for each replica."""
-        if global_batch_size % self.num_replicas_in_sync:
-            raise ValueError(
-                f"global_batch_size must be a multiple of the number of replicas, {self.num_replicas_in_sync}, "
-                f"got {global_batch_size}"
-            )
-        return global_batch_size // self.num_replicas_in_sync
-
-    def __repr__(self) -> str:
-        return f"InputContext(pipeline {self.input_pipeline_id} of {self.num_input_pipelines})"
-
-
-@dataclasses.dataclass(frozen=True)
-class RankPlan:
-    """The memory and the messages of one process in a planned step: what `Strategy.plan_for` returns."""
-
-    ranks: int
-    variable_bytes: int
-    input_bytes: int
-    peak_bytes: int
-    total_bytes: int
-    collectives: int
-    messages: int
-    sent_bytes: int
-    seconds: float
-
-    def __str__(self) -> str:
-        rows = [
-            ("variables", self.variable_bytes),
-            ("inputs", self.input_bytes),
-            ("step", self.peak_bytes),
-            ("total", self.total_bytes),
-            ("sent", self.sent_bytes),
-        ]
-        lines = [f"  {name:<10}{size / 2**20:>12.3f} MiB" for name, size in rows]
-        text = f" in {self.messages} messages of {self.collectives} collectives, {self.seconds * 1e3:.3f} ms"
-        return "\n".join([f"{self.ranks} ranks, per rank:", *lines]) + text
-
-
 def _own_rows(rows: int, rank: int, size: int) -> tuple[int, int]:
     """The first and the end of a process's rows of a batch."""
     return rows * rank // size, rows * (rank + 1) // size
@@ -215,7 +179,7 @@ class DistributedDataset:
         return self._in_step()
 
     def _own(self, batch: Any) -> Any:
-        from . import nest
+        from .. import nest
 
         def own(part: Any) -> Any:
             if not len(part.shape):
@@ -227,7 +191,7 @@ class DistributedDataset:
 
     def _in_step(self) -> Iterator[Any]:
         """Batches until no process has one. A process that is out of data gets batches without rows meanwhile."""
-        from . import nest
+        from .. import nest
 
         batches, last = iter(self._dataset), None
         while True:
@@ -259,14 +223,17 @@ class ReplicaContext:
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
         """The sums or means over replicas of a structure of tensors. Their gradients are sums over replicas."""
-        from . import nest
+        from .. import nest
 
         refuse_option("all_reduce", "options", options, "there is one way to reduce")
-        return nest.map_structure(lambda part: self.strategy._all_reduce(part, _reduce_op(reduce_op)), value)
+        # The backward pass computes the last gradients first: each is reduced and used when it is there.
+        parts = reversed(nest.flatten(value))
+        reduced = [self.strategy._all_reduce(part, _reduce_op(reduce_op)) for part in parts]
+        return nest.pack_sequence_as(value, reduced[::-1])
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
         """The tensors of all replicas, joined along an axis."""
-        from . import nest
+        from .. import nest
 
         refuse_option("all_gather", "options", options, "there is one way to gather")
         return nest.map_structure(lambda part: self.strategy._gather(part, axis), value)
@@ -290,8 +257,15 @@ def _replica(context: ReplicaContext | None) -> Iterator[None]:
 class Strategy:
     """Replicas that train together; each is a process. The base of all strategies has one."""
 
+    shard_optimizer_state = False
+    """Whether the state of Keras optimizers that are made in the scope is distributed over replicas."""
+
     def __init__(self, group: _native.Group | None = None) -> None:
         self._group = _native.Group.paper(1) if group is None else group
+        # The optimizers whose state is distributed, which plans for other numbers of replicas make anew.
+        self._optimizers: weakref.WeakSet = weakref.WeakSet()
+        # Variables that were made in the scope, and have not been compared between processes.
+        self._made: list[Any] = []
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -301,14 +275,27 @@ class Strategy:
     @contextlib.contextmanager
     def scope(self) -> Iterator[Strategy]:
         """Makes this the strategy of models and variables that are made within. Their values must be equal on all
-        processes; random numbers are, because processes share the random states of the first one.
+        processes, which is checked at the end of the scope; random numbers are, because processes share the random
+        states of the first one. Variables with `VariableSynchronization.ON_READ` may differ.
         """
         before = getattr(_local, "strategy", None)
         _local.strategy = self
         try:
-            yield self
+            notes = self.num_replicas_in_sync > 1 and before is not self
+            with variable_creator_scope(self._note) if notes else contextlib.nullcontext():
+                yield self
         finally:
             _local.strategy = before
+        if before is None and self._made and not _native.is_tracing():
+            made, self._made = self._made, []
+            equal = (variable for variable in made if variable.synchronization != VariableSynchronization.ON_READ)
+            self._group.check_equal([(variable.name, variable) for variable in equal])
+
+    def _note(self, next_creator: Callable, **kwargs: Any) -> Any:
+        made = next_creator(**kwargs)
+        if getattr(_local, "replica", None) is None:
+            self._made.append(made)
+        return made
 
     def run(self, fn: Callable, args: tuple = (), kwargs: dict | None = None, options: Any = None) -> Any:
         """Calls `fn` as this process's replica. Within it, Keras's optimizers sum gradients over replicas."""
@@ -336,7 +323,7 @@ class Strategy:
 
     def gather(self, value: Any, axis: int) -> Any:
         """The tensors of all replicas, joined along an axis."""
-        from . import nest
+        from .. import nest
 
         return nest.map_structure(lambda part: self._gather(part, axis), value)
 
@@ -369,6 +356,10 @@ class Strategy:
         context = InputContext(size, int(self._group.rank), size)
         return DistributedDataset(dataset_fn(context), self._group, slices=False)
 
+    def experimental_distribute_values_from_function(self, value_fn: Callable) -> Any:
+        """The value that `value_fn` returns for this process's `ValueContext`."""
+        return value_fn(ValueContext(int(self._group.rank), self.num_replicas_in_sync))
+
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The values of the replicas of this process: one."""
         return (value,)
@@ -385,14 +376,18 @@ class Strategy:
         """The bytes and messages of one process of `ranks` in a call of a `tf.function` with these arguments.
 
         Computes nothing, and needs no other process. `latency` (seconds per message) and `bandwidth` (bytes a second)
-        give the time of the messages; by default those of Ethernet with 25 Gbit/s.
+        give the time of the messages; by default those of Ethernet with 25 Gbit/s. The state of optimizers that is
+        distributed over replicas is planned for that many.
         """
-        from .function import function as tf_function
+        from ..function import function as tf_function
 
         body = getattr(function, "python_function", function)
         group, self._group = self._group, _native.Group.paper(ranks)
         try:
-            plan = tf_function(body).plan(*args, **kwargs)
+            with contextlib.ExitStack() as stack:
+                for optimizer in list(self._optimizers):
+                    stack.enter_context(optimizer._with_new_state())
+                plan = tf_function(body).plan(*args, **kwargs)
         finally:
             self._group = group
         return RankPlan(ranks, *_native.rank_plan(plan, ranks, latency, bandwidth))
@@ -404,16 +399,28 @@ class Strategy:
 class MultiWorkerMirroredStrategy(Strategy):
     """One replica per process that `mpiexec` (or `python -m taut.run`) started; one without a launcher.
 
-    Addresses and ports are MPI's: there is no `TF_CONFIG`. `timeout` is the number of seconds after which a process
-    that does not come is an error.
+    Addresses and ports are MPI's: there is no `TF_CONFIG`. `timeout` (or `timeout_seconds` of the communication options)
+    is the number of seconds after which a process that does not come is an error.
+
+    With `shard_optimizer_state`, the slots of Keras optimizers that are made in the scope are distributed over processes
+    (ZeRO, stage 1): a process has one part of the slots of every variable of at least 64 KiB, and values have the same
+    bits. All processes must save such an optimizer together, as `ModelCheckpoint` does.
     """
 
     def __init__(
-        self, cluster_resolver: Any = None, communication_options: Any = None, *, timeout: float | None = None
+        self,
+        cluster_resolver: Any = None,
+        communication_options: CommunicationOptions | None = None,
+        *,
+        timeout: float | None = None,
+        shard_optimizer_state: bool = False,
     ) -> None:
-        for name, value in (("cluster_resolver", cluster_resolver), ("communication_options", communication_options)):
-            refuse_option("MultiWorkerMirroredStrategy", name, value, "mpiexec starts and connects the processes")
+        why = "mpiexec starts and connects the processes"
+        refuse_option("MultiWorkerMirroredStrategy", "cluster_resolver", cluster_resolver, why)
+        if communication_options is not None:
+            timeout = timeout or communication_options.timeout_seconds
         super().__init__(world())
+        self.shard_optimizer_state = bool(shard_optimizer_state)
         if timeout is not None:
             self._group.set_timeout(timeout)
         _synchronize_random(self._group)
@@ -432,7 +439,8 @@ class MirroredStrategy(Strategy):
     """One replica: this process. For several, start several processes and use `MultiWorkerMirroredStrategy`."""
 
     def __init__(self, devices: Any = None, cross_device_ops: Any = None) -> None:
-        refuse_option("MirroredStrategy", "cross_device_ops", cross_device_ops, "there is one device")
+        if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
+            raise ValueError(f"cross_device_ops must be a CrossDeviceOps, got {cross_device_ops!r}")
         if devices is not None and (len(devices) > 1 or any("cpu" not in str(device).lower() for device in devices)):
             raise ValueError(f"devices must be the CPU, the only one there is, got {devices!r}")
         super().__init__()
@@ -471,3 +479,6 @@ def get_replica_context() -> ReplicaContext | None:
 def in_cross_replica_context() -> bool:
     """Whether a strategy is in scope, and no replica runs."""
     return get_replica_context() is None
+
+
+from . import experimental  # noqa: E402  It names strategies.
