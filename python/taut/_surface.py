@@ -131,6 +131,14 @@ _LINALG: Rows = {
     ),
     **objects("_ops.diagonal", "band_part diag diag_part set_diag tensor_diag tensor_diag_part"),
     **objects("_ops.norm", "global_norm norm normalize"),
+    **objects(
+        "linear_operators",
+        """LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorBlockLowerTriangular
+        LinearOperatorComposition LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
+        LinearOperatorIdentity LinearOperatorInversion LinearOperatorKronecker LinearOperatorLowRankUpdate
+        LinearOperatorLowerTriangular LinearOperatorPermutation LinearOperatorScaledIdentity LinearOperatorToeplitz
+        LinearOperatorTridiag LinearOperatorZeros""",
+    ),
     **same(_MATH, "l2_normalize"),
 }
 
@@ -250,7 +258,8 @@ _NN: Rows = {
         conv3d_transpose conv_transpose convolution
         depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input separable_conv2d""",
     ),
-    **objects("_ops.ctc", "ctc_loss"),
+    **objects("_ops.ctc", "ctc_beam_search_decoder ctc_greedy_decoder ctc_loss"),
+    **objects("_ops.fractional_pool", "fractional_avg_pool fractional_max_pool"),
     **objects(
         "_ops.losses",
         """compute_average_loss l2_loss log_poisson_loss scale_regularization_loss sigmoid_cross_entropy_with_logits
@@ -286,7 +295,7 @@ _COMPAT_NN: Rows = {
 }
 
 _IMAGE: Rows = {
-    **objects("_ops.boxes", "crop_and_resize non_max_suppression non_max_suppression_with_scores"),
+    **objects("_ops.boxes", "crop_and_resize draw_bounding_boxes extract_glimpse"),
     **objects(
         "_ops.color",
         """adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation convert_image_dtype grayscale_to_rgb
@@ -302,9 +311,9 @@ _IMAGE: Rows = {
     ),
     **objects("_ops.image_quality", "image_gradients psnr sobel_edges ssim ssim_multiscale total_variation"),
     **objects(
-        "_ops.more_boxes",
-        """combined_non_max_suppression draw_bounding_boxes extract_glimpse non_max_suppression_overlaps
-        non_max_suppression_padded""",
+        "_ops.suppression",
+        """combined_non_max_suppression non_max_suppression non_max_suppression_overlaps non_max_suppression_padded
+        non_max_suppression_with_scores""",
     ),
     **objects("_ops.patches", "extract_patches"),
     **objects(
