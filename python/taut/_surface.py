@@ -139,6 +139,7 @@ _LINALG: Rows = {
         LinearOperatorLowerTriangular LinearOperatorPermutation LinearOperatorScaledIdentity LinearOperatorToeplitz
         LinearOperatorTridiag LinearOperatorZeros""",
     ),
+    **objects("linear_operators.solvers", "experimental"),
     **same(_MATH, "l2_normalize"),
 }
 
@@ -213,8 +214,9 @@ _TOP: Rows = {
         repeat required_space_to_batch_paddings shape_n space_to_batch space_to_batch_nd=space_to_batch split
         squeeze stack transpose unstack""",
     ),
-    **objects("_ops.sorting", "argsort searchsorted sort unique unique_with_counts"),
+    **objects("_ops.sorting", "approx_top_k argsort searchsorted sort unique unique_with_counts"),
     **objects("_native", "DType from_dlpack"),
+    **objects("conversion", "register_tensor_conversion_function"),
     **objects("control", "case cond foldl foldr map_fn scan switch_case vectorized_map while_loop"),
     **objects("custom_gradient", "custom_gradient grad_pass_through recompute_grad"),
     **objects(
@@ -249,7 +251,7 @@ _NN: Rows = {
         top_k zero_fraction""",
     ),
     **same(_TOP, "batch_to_space space_to_batch"),
-    **objects("_ops.candidates", "all_candidate_sampler nce_loss sampled_softmax_loss"),
+    **objects("_ops.candidates", "all_candidate_sampler compute_accidental_hits nce_loss sampled_softmax_loss"),
     **objects("_ops.labels", "collapse_repeated ctc_unique_labels isotonic_regression"),
     **objects("_ops.sliding_windows", "dilation2d erosion2d max_pool_with_argmax"),
     **objects(
@@ -295,12 +297,17 @@ _COMPAT_NN: Rows = {
 }
 
 _IMAGE: Rows = {
-    **objects("_ops.boxes", "crop_and_resize draw_bounding_boxes extract_glimpse"),
+    **objects(
+        "_ops.boxes",
+        """crop_and_resize draw_bounding_boxes extract_glimpse sample_distorted_bounding_box
+        stateless_sample_distorted_bounding_box""",
+    ),
     **objects(
         "_ops.color",
-        """adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation convert_image_dtype grayscale_to_rgb
-        hsv_to_rgb per_image_standardization random_brightness random_contrast random_hue random_saturation rgb_to_grayscale
-        rgb_to_hsv rgb_to_yiq rgb_to_yuv stateless_random_brightness stateless_random_contrast stateless_random_hue
+        """adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_jpeg_quality adjust_saturation
+        convert_image_dtype grayscale_to_rgb hsv_to_rgb per_image_standardization random_brightness random_contrast
+        random_hue random_jpeg_quality random_saturation rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv
+        stateless_random_brightness stateless_random_contrast stateless_random_hue stateless_random_jpeg_quality
         stateless_random_saturation yiq_to_rgb yuv_to_rgb""",
     ),
     **objects(

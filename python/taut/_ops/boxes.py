@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _raw_ops as raw, dtypes
+from .. import _native, _raw_ops as raw, dtypes
 from .._common import as_ints, cast_to, refuse
 from .._native import Tensor, as_tensor
+from ..errors import DynamicShapeError
+from .random import next_key, seed_key
 
 if TYPE_CHECKING:
     from .._typing import IntsLike, TensorLike
@@ -148,3 +150,119 @@ def extract_glimpse(
         around = [[min(over[0], height), min(over[1], height)], [min(over[2], width), min(over[3], width)]]
         made.append(raw.pad(part, [*around, [0, 0]]))
     return raw.stack(made, 0)
+
+
+class DistortedBox(NamedTuple):
+    """A random window: where it begins, its size, and its corners as fractions of the image."""
+
+    begin: Tensor
+    size: Tensor
+    bboxes: Tensor
+
+
+def _distorted_box(
+    name: str,
+    image_size: Any,
+    bounding_boxes: TensorLike,
+    key: Tensor,
+    least_covered: Any,
+    aspects: Any,
+    areas: Any,
+    attempts: Any,
+    use_image: Any,
+) -> DistortedBox:
+    if key.is_symbolic or any(as_tensor(one).is_symbolic for one in (image_size, bounding_boxes)):
+        refuse(name, "the size of the window depends on the values of traced tensors", DynamicShapeError)
+    sizes = as_ints(image_size)
+    boxes = cast_to(as_tensor(bounding_boxes), dtypes.float32).numpy()
+    if len(sizes) != 3 or min(sizes) < 1 or boxes.ndim != 3 or boxes.shape[-1] != 4:
+        refuse(
+            name,
+            "expected image_size [height, width, channels] and bounding_boxes [batch, boxes, 4], got "
+            f"{sizes} and shape {boxes.shape}",
+        )
+    boxes = boxes.reshape(-1, 4)
+    if not len(boxes):
+        if not use_image:
+            refuse(name, "there must be at least one bounding box, or use_image_if_no_bounding_boxes=True")
+        boxes = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
+    (low, high), (smallest, largest) = aspects or (0.75, 1.33), areas or (0.05, 1.0)
+    if not 0 < low <= high or not 0 < smallest <= largest:
+        refuse(name, f"expected ranges of positive numbers, got aspect_ratio_range {aspects} and area_range {areas}")
+    height, width = sizes[:2]
+    corners = boxes * [height, width, height, width]
+    rng = np.random.default_rng([int(part) for part in key.numpy()])
+    top, left, rows, columns = 0, 0, height, width
+    for _ in range(100 if attempts is None else int(attempts)):
+        area, aspect = rng.uniform(smallest, largest) * height * width, rng.uniform(low, high)
+        h, w = round((area / aspect) ** 0.5), round((area * aspect) ** 0.5)
+        if not (1 <= h <= height and 1 <= w <= width and smallest <= h * w / (height * width) <= largest):
+            continue
+        y, x = int(rng.integers(height - h + 1)), int(rng.integers(width - w + 1))
+        inside = np.minimum(corners[:, 2:], [y + h, x + w]) - np.maximum(corners[:, :2], [y, x])
+        shared = np.maximum(inside, 0).prod(1)
+        whole = np.maximum(corners[:, 2:] - corners[:, :2], 0).prod(1)
+        if np.any((shared >= float(least_covered) * whole) & (whole > 0)):
+            top, left, rows, columns = y, x, h, w
+            break
+    fractions = np.array([top / height, left / width, (top + rows) / height, (left + columns) / width], np.float32)
+    return DistortedBox(
+        _native.own_tensor(np.array([top, left, 0], np.int32)),
+        _native.own_tensor(np.array([rows, columns, -1], np.int32)),
+        _native.own_tensor(fractions.reshape(1, 1, 4)),
+    )
+
+
+def sample_distorted_bounding_box(
+    image_size: Any,
+    bounding_boxes: TensorLike,
+    seed: int = 0,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None,
+    area_range: Any = None,
+    max_attempts: int | None = None,
+    use_image_if_no_bounding_boxes: bool | None = None,
+    name: str | None = None,
+) -> DistortedBox:
+    """Draws a window of random size and place that covers at least `min_object_covered` of one of the boxes.
+
+    Its width divided by its height is in `aspect_ratio_range` (default 0.75 to 1.33), its share of the image in `area_range`
+    (default 0.05 to 1). After `max_attempts` (default 100) it is the whole image.
+    """
+    return _distorted_box(
+        "sample_distorted_bounding_box",
+        image_size,
+        bounding_boxes,
+        next_key(seed or None),
+        min_object_covered,
+        aspect_ratio_range,
+        area_range,
+        max_attempts,
+        use_image_if_no_bounding_boxes,
+    )
+
+
+def stateless_sample_distorted_bounding_box(
+    image_size: Any,
+    bounding_boxes: TensorLike,
+    seed: Any,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None,
+    area_range: Any = None,
+    max_attempts: int | None = None,
+    use_image_if_no_bounding_boxes: bool | None = None,
+    name: str | None = None,
+) -> DistortedBox:
+    """As `sample_distorted_bounding_box`; the window depends on `seed` alone."""
+    name = "stateless_sample_distorted_bounding_box"
+    return _distorted_box(
+        name,
+        image_size,
+        bounding_boxes,
+        seed_key(name, seed),
+        min_object_covered,
+        aspect_ratio_range,
+        area_range,
+        max_attempts,
+        use_image_if_no_bounding_boxes,
+    )

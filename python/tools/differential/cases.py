@@ -66,6 +66,12 @@ def namespace(tf: Any) -> dict[str, Any]:
         found += [op.inverse().to_dense(), op.H.to_dense(), op.add_to_tensor(x), op.batch_shape, op.shape_tensor()]
         return [*found, op.is_square, int(op.domain_dimension), int(op.range_dimension), op.tensor_rank]
 
+    class Point:
+        """A class that converts to a tensor when a function is registered for it."""
+
+        def __init__(self, y: float) -> None:
+            self.y = y
+
     def folder() -> str:
         return os.path.join(tempfile.mkdtemp(), "here")
 
@@ -91,6 +97,7 @@ def namespace(tf: Any) -> dict[str, Any]:
         "operator": operator,
         "p": tensor(rng.uniform(0.5, 3.0, (3, 4))),
         "p64": tensor(rng.uniform(0.5, 3.0, (3, 4)), np.float64),
+        "point": Point,
         "pos": tensor(positive, np.float64),
         "q64": tensor(rng.uniform(0.3, 4.0, (3, 4)), np.float64),
         "r": lambda: tf.data.Dataset.range(5),
