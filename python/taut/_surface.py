@@ -354,11 +354,10 @@ _ARRAY_API: Rows = {
     ),
     **ops("broadcast_to", "x shape"),
     **ops("where", "condition x1 x2"),
-    **objects("_native", "from_dlpack"),
     **same(_TOP, "bool float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"),
     **objects(
         "array_api._creation",
-        "arange asarray empty empty_like eye full full_like linspace meshgrid ones ones_like zeros zeros_like",
+        "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like",
     ),
     **objects("array_api._elementwise", "clip copysign hypot log10 log2 nextafter positive real signbit"),
     **objects("array_api._info", "__array_namespace_info__"),
