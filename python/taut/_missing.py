@@ -94,9 +94,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
 
 
 # Names of TensorFlow 1 that programs still use, and what to write instead; `~` stands for a space.
-FORMER = dict(
-    pair.split("=", 1)
-    for pair in """
+_FORMER = """
     AUTO_REUSE=tf.Variable ConfigProto=tf.config InteractiveSession=a~call~of~the~function Print=tf.print
     Session=a~call~of~the~function arg_max=tf.argmax arg_min=tf.argmin ceil=tf.math.ceil contrib=Keras~or~the~ops~of~tf.nn
     count_nonzero=tf.math.count_nonzero cross=tf.linalg.cross decode_csv=tf.io.decode_csv diag=tf.linalg.tensor_diag
@@ -114,8 +112,8 @@ FORMER = dict(
     to_float=tf.cast to_int32=tf.cast to_int64=tf.cast trace=tf.linalg.trace truncated_normal=tf.random.truncated_normal
     unsorted_segment_sum=tf.math.unsorted_segment_sum variable_scope=tf.Module VarLenFeature=tf.io.VarLenFeature
     write_file=tf.io.write_file xdivy=tf.math.xdivy zeta=tf.math.zeta
-    """.split()
-)
+    """
+FORMER = dict(pair.split("=", 1) for pair in _FORMER.split())
 
 
 @functools.cache

@@ -147,7 +147,9 @@ def test_own_classes_become_tensors():
 
 
 def test_accidental_hits_are_found():
-    hits = tf.nn.compute_accidental_hits(tf.constant([[1, 2], [3, 4]], tf.int64), tf.constant([4, 1, 7, 2], tf.int64), 2)
+    hits = tf.nn.compute_accidental_hits(
+        tf.constant([[1, 2], [3, 4]], tf.int64), tf.constant([4, 1, 7, 2], tf.int64), 2
+    )
     assert hits.indices.numpy().tolist() == [0, 0, 1] and hits.ids.numpy().tolist() == [1, 3, 0]
     assert (hits.weights.numpy() == np.finfo(np.float32).min).all()
 

@@ -195,7 +195,11 @@ class AccidentalHits(NamedTuple):
 
 
 def compute_accidental_hits(
-    true_classes: TensorLike, sampled_candidates: TensorLike, num_true: int, seed: int | None = None, name: str | None = None
+    true_classes: TensorLike,
+    sampled_candidates: TensorLike,
+    num_true: int,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> AccidentalHits:
     """Finds the sampled classes that are among the true classes of a row. Their number depends on the values."""
     true, sampled = as_tensor(true_classes), as_tensor(sampled_candidates)
@@ -210,4 +214,5 @@ def compute_accidental_hits(
         )
     rows, _, places = np.nonzero(true.numpy()[:, :, None] == sampled.numpy())
     weights = np.full(len(rows), np.finfo(np.float32).min, np.float32)
-    return AccidentalHits(*map(_native.own_tensor, (rows.astype(np.int32), places.astype(np.int64), weights)))
+    found = (rows.astype(np.int32), places.astype(np.int64), weights)
+    return AccidentalHits(*(_native.own_tensor(part) for part in found))

@@ -270,9 +270,7 @@ def random_jpeg_quality(
     return _random_quality("random_jpeg_quality", image, min_jpeg_quality, max_jpeg_quality, next_key(seed))
 
 
-def stateless_random_jpeg_quality(
-    image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any
-) -> Tensor:
+def stateless_random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any) -> Tensor:
     """As `random_jpeg_quality`; the quality depends on `seed` alone."""
     name = "stateless_random_jpeg_quality"
     return _random_quality(name, image, min_jpeg_quality, max_jpeg_quality, seed_key(name, seed))

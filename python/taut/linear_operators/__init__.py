@@ -1,25 +1,25 @@
 """Linear operators: matrices with a structure that makes products, solutions and determinants cheap."""
 
 from .base import LinearOperator
+from .blocks import LinearOperatorBlockDiag, LinearOperatorBlockLowerTriangular, LinearOperatorKronecker
 from .composed import (
     LinearOperatorAdjoint,
-    LinearOperatorBlockDiag,
-    LinearOperatorBlockLowerTriangular,
     LinearOperatorComposition,
     LinearOperatorInversion,
-    LinearOperatorKronecker,
     LinearOperatorLowRankUpdate,
+)
+from .patterned import (
+    LinearOperatorHouseholder,
+    LinearOperatorPermutation,
+    LinearOperatorToeplitz,
+    LinearOperatorTridiag,
 )
 from .structured import (
     LinearOperatorDiag,
     LinearOperatorFullMatrix,
-    LinearOperatorHouseholder,
     LinearOperatorIdentity,
     LinearOperatorLowerTriangular,
-    LinearOperatorPermutation,
     LinearOperatorScaledIdentity,
-    LinearOperatorToeplitz,
-    LinearOperatorTridiag,
     LinearOperatorZeros,
 )
 

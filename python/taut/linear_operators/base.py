@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class LinearOperator(Module):
         raise NotImplementedError(f"{type(self).__name__} must define _matmul")
 
     def _to_dense(self) -> Tensor:
-        return self._matmul(raw.eye(self.shape[-1], None, self.shape.as_list()[:-2], self.dtype))
+        return self._matmul(raw.eye(self.shape[-1], None, self.dims[:-2], self.dtype))
 
     def _solve(self, rhs: Tensor, adjoint: bool = False, adjoint_arg: bool = False) -> Tensor:
         rhs = transpose(rhs) if adjoint_arg else rhs
@@ -155,6 +155,11 @@ class LinearOperator(Module):
         return self._dtype
 
     @property
+    def dims(self) -> list[int]:
+        """The shape as integers: all sizes are known."""
+        return cast("list[int]", self._shape().as_list())
+
+    @property
     def shape(self) -> TensorShape:
         """The shape of the batch of matrices."""
         return self._shape()
@@ -162,7 +167,7 @@ class LinearOperator(Module):
     @property
     def batch_shape(self) -> TensorShape:
         """The shape without the axes of the matrices."""
-        return TensorShape(self.shape.as_list()[:-2])
+        return TensorShape(self.dims[:-2])
 
     @property
     def tensor_rank(self) -> int:
@@ -221,11 +226,11 @@ class LinearOperator(Module):
 
     def shape_tensor(self, name: str | None = None) -> Tensor:
         """The shape as a tensor."""
-        return _ints(self.shape.as_list())
+        return _ints(self.dims)
 
     def batch_shape_tensor(self, name: str | None = None) -> Tensor:
         """The batch shape as a tensor."""
-        return _ints(self.batch_shape.as_list())
+        return _ints(self.dims[:-2])
 
     def tensor_rank_tensor(self, name: str | None = None) -> Tensor:
         """The number of axes as a tensor."""
@@ -358,9 +363,9 @@ class LinearOperator(Module):
         from .structured import LinearOperatorFullMatrix
 
         made = self.to_dense()[key]
-        if made.shape[-2:] != tuple(self.shape.as_list()[-2:]):
+        if made.shape[-2:] != tuple(self.dims[-2:]):
             raise ValueError(f"{type(self).__name__}: an index selects batches, not rows or columns, got {key!r}")
-        hints = dict(zip(("is_non_singular", "is_self_adjoint", "is_positive_definite"), self._hints))
+        hints: dict[str, Any] = dict(zip(("is_non_singular", "is_self_adjoint", "is_positive_definite"), self._hints))
         return LinearOperatorFullMatrix(made, **hints)
 
     # Checks.
@@ -391,7 +396,7 @@ class LinearOperator(Module):
         return tensor
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} shape={tuple(self.shape.as_list())} dtype={self.dtype.name}>"
+        return f"<{type(self).__name__} shape={tuple(self.dims)} dtype={self.dtype.name}>"
 
 
 def _ints(values: Sequence[int]) -> Tensor:
@@ -401,3 +406,15 @@ def _ints(values: Sequence[int]) -> Tensor:
 def size_of(shape: Sequence[int]) -> int:
     """The number of elements of a shape."""
     return math.prod(shape)
+
+
+def check_operators(name: str, operators: Sequence[LinearOperator]) -> list[LinearOperator]:
+    """The operators as a list; raises an error unless there is one, and all have one element type."""
+    operators = list(operators)
+    if not operators:
+        raise ValueError(f"{name}: expected at least one operator, got none")
+    found = {operator.dtype for operator in operators}
+    if len(found) > 1:
+        names = ", ".join(sorted(dtype.name for dtype in found))
+        raise TypeError(f"{name}: operators must have one element type, got {names}")
+    return operators

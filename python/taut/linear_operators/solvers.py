@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _raw_ops as raw, dtypes
+from .. import _raw_ops as raw
 from .._native import Tensor, as_tensor
 from ..control import while_loop
 from .base import LinearOperator
@@ -39,7 +39,9 @@ def conjugate_gradient(
     Ends after `max_iter` steps, or when every residual's norm is at most `tol` times that of its `rhs`.
     """
     if not (operator.is_self_adjoint and operator.is_positive_definite):
-        raise ValueError("conjugate_gradient: expected an operator with is_self_adjoint=True and is_positive_definite=True")
+        raise ValueError(
+            "conjugate_gradient: expected an operator with is_self_adjoint=True and is_positive_definite=True"
+        )
     rhs = as_tensor(rhs)
 
     def inner(a: Tensor, b: Tensor) -> Tensor:

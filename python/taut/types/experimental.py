@@ -11,7 +11,7 @@ from ..function import Function as GenericFunction
 PolymorphicFunction = GenericFunction
 
 
-class Callable(abc.ABC):
+class Callable(abc.ABC):  # noqa: B024  Its subclasses are registered.
     """What `tf.function` makes, and the concrete functions of it."""
 
 
