@@ -180,7 +180,19 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
     return x
 
 
-PAD_MODES = ("circular", "constant", "edge", "empty", "linear_ramp", "maximum", "mean", "minimum", "reflect", "symmetric", "wrap")
+PAD_MODES = (
+    "circular",
+    "constant",
+    "edge",
+    "empty",
+    "linear_ramp",
+    "maximum",
+    "mean",
+    "minimum",
+    "reflect",
+    "symmetric",
+    "wrap",
+)
 
 
 def pad_axis(x: tf.Tensor, axis: int, before: int, after: int, mode: str) -> tf.Tensor:
