@@ -57,13 +57,14 @@ from ._ops.shaping import (
 )
 from ._ops.sliding_windows import extract_volume_patches as extract_volume_patches
 from ._ops.sorting import (
-    argsort as argsort, searchsorted as searchsorted, sort as sort, unique as unique, unique_with_counts as
-    unique_with_counts,
+    approx_top_k as approx_top_k, argsort as argsort, searchsorted as searchsorted, sort as sort, unique as unique,
+    unique_with_counts as unique_with_counts,
 )
 from .control import (
     case as case, cond as cond, foldl as foldl, foldr as foldr, map_fn as map_fn, scan as scan, switch_case as
     switch_case, vectorized_map as vectorized_map, while_loop as while_loop,
 )
+from .conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from .custom_gradient import (
     custom_gradient as custom_gradient, grad_pass_through as grad_pass_through, recompute_grad as recompute_grad,
 )
@@ -119,13 +120,13 @@ __all__ = [
     "AggregationMethod", "Assert", "DType", "GradientTape", "IndexedSlices", "IndexedSlicesSpec", "Module",
     "NoneTensorSpec", "OptionalSpec", "RaggedTensor", "RaggedTensorSpec", "SparseTensor", "Tensor", "TensorArray",
     "TensorArraySpec", "TensorShape", "TensorSpec", "TypeSpec", "UnconnectedGradients", "Variable",
-    "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
-    "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater", "assert_less",
-    "assert_rank", "atan", "atan2", "atanh", "batch_to_space", "bfloat16", "bitcast", "bool", "boolean_mask",
-    "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm",
-    "clip_by_norm", "clip_by_value", "concat", "cond", "constant", "constant_initializer", "control_dependencies",
-    "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "device", "divide", "double",
-    "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal", "executing_eagerly", "exp",
+    "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "approx_top_k",
+    "argmax", "argmin", "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater",
+    "assert_less", "assert_rank", "atan", "atan2", "atanh", "batch_to_space", "bfloat16", "bitcast", "bool",
+    "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast",
+    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "constant", "constant_initializer",
+    "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "device", "divide",
+    "double", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal", "executing_eagerly", "exp",
     "expand_dims", "extract_volume_patches", "eye", "fill", "float16", "float32", "float64", "floor", "floordiv",
     "foldl", "foldr", "from_dlpack", "function", "gather", "gather_nd", "get_current_name_scope", "get_logger",
     "get_static_value", "global_norm", "grad_pass_through", "gradients", "greater", "greater_equal", "group",
@@ -136,16 +137,16 @@ __all__ = [
     "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "pad", "parallel_stack",
     "pow", "print", "py_function", "random_normal_initializer", "random_uniform_initializer", "range", "rank",
     "realdiv", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_prod", "reduce_sum", "repeat", "required_space_to_batch_paddings", "reshape", "reverse",
-    "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted",
-    "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort",
-    "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient",
-    "strided_slice", "string", "subtract", "switch_case", "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add",
-    "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
-    "tensordot", "tile", "timestamp", "trace_specs", "transpose", "truediv", "truncatediv", "truncatemod", "tuple",
-    "type_spec_from_value", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unravel_index",
-    "unstack", "variable_creator_scope", "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer",
-    "zeros_like",
+    "reduce_min", "reduce_prod", "reduce_sum", "register_tensor_conversion_function", "repeat",
+    "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "roll", "round", "saturate_cast",
+    "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign",
+    "sin", "sinh", "size", "slice", "sort", "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square",
+    "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract", "switch_case", "take_along_axis",
+    "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile", "timestamp", "trace_specs",
+    "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "type_spec_from_value", "uint16", "uint32",
+    "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "variable_creator_scope",
+    "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:

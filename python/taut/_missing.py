@@ -61,8 +61,8 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Encoded images",
-        """image.adjust_jpeg_quality image.decode_jxl image.random_jpeg_quality image.stateless_random_jpeg_quality""",
-        "tf.io.decode_jpeg of tf.io.encode_jpeg has the loss of a quality",
+        "image.decode_jxl",
+        "tf.io.decode_image reads BMP, GIF, JPEG, PNG and WebP",
     ),
     (
         "Summaries",
@@ -70,30 +70,49 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "tf.summary writes scalars, histograms, images, texts and graphs of plans; tf.profiler writes pages for the browser",
     ),
     (
-        "Linear operators and decompositions",
-        """linalg.LinearOperator linalg.LinearOperatorDiag linalg.LinearOperatorFullMatrix linalg.LinearOperatorIdentity
-        linalg.LinearOperatorLowerTriangular""",
-        "use dense matrices with tf.linalg.solve, cholesky, qr and svd",
+        "Linear operators",
+        """linalg.LinearOperatorCirculant linalg.LinearOperatorCirculant2D linalg.LinearOperatorCirculant3D""",
+        "tf.linalg.LinearOperatorToeplitz holds the same matrices",
     ),
     (
         "Special functions",
-        "math.sobol_sample approx_top_k",
-        "tf.math.special and tf.math have the others; tf.math.top_k is exact",
+        "math.sobol_sample",
+        "tf.math.special and tf.math have the others; tf.random.uniform draws independent samples",
     ),
     (
         "Rare layers and samplers",
-        """nn.ctc_beam_search_decoder nn.ctc_greedy_decoder nn.fractional_avg_pool nn.fractional_max_pool
-        nn.fixed_unigram_candidate_sampler nn.learned_unigram_candidate_sampler nn.compute_accidental_hits
-        image.generate_bounding_box_proposals image.sample_distorted_bounding_box
-        image.stateless_sample_distorted_bounding_box""",
+        """nn.fixed_unigram_candidate_sampler nn.learned_unigram_candidate_sampler image.generate_bounding_box_proposals""",
         "write them with the ops that exist",
     ),
     (
-        "Names of the type system and of graphs",
-        "types RegisterGradient no_gradient register_tensor_conversion_function sysconfig",
+        "Names of graphs and of the build",
+        "RegisterGradient no_gradient sysconfig",
         "tf.custom_gradient and nested tapes replace graph gradients",
     ),
 )
+
+
+# Names of TensorFlow 1 that programs still use, and what to write instead; `~` stands for a space.
+_FORMER = """
+    AUTO_REUSE=tf.Variable ConfigProto=tf.config InteractiveSession=a~call~of~the~function Print=tf.print
+    Session=a~call~of~the~function arg_max=tf.argmax arg_min=tf.argmin ceil=tf.math.ceil contrib=Keras~or~the~ops~of~tf.nn
+    count_nonzero=tf.math.count_nonzero cross=tf.linalg.cross decode_csv=tf.io.decode_csv diag=tf.linalg.tensor_diag
+    div=tf.divide erf=tf.math.erf FixedLenFeature=tf.io.FixedLenFeature gfile=tf.io.gfile get_variable=tf.Variable
+    global_variables_initializer=nothing:~a~variable~has~its~value~at~once
+    is_finite=tf.math.is_finite is_inf=tf.math.is_inf is_nan=tf.math.is_nan layers=tf.keras.layers
+    lgamma=tf.math.lgamma log=tf.math.log log1p=tf.math.log1p log_sigmoid=tf.math.log_sigmoid
+    matrix_band_part=tf.linalg.band_part matrix_inverse=tf.linalg.inv matrix_solve=tf.linalg.solve
+    mod=tf.math.floormod mul=tf.multiply multinomial=tf.random.categorical neg=tf.negative parse_example=tf.io.parse_example
+    parse_single_example=tf.io.parse_single_example placeholder=an~argument~of~tf.function read_file=tf.io.read_file
+    random_normal=tf.random.normal random_shuffle=tf.random.shuffle random_uniform=tf.random.uniform
+    reciprocal=tf.math.reciprocal reset_default_graph=nothing:~there~is~no~global~graph rint=tf.math.rint rsqrt=tf.math.rsqrt
+    segment_sum=tf.math.segment_sum set_random_seed=tf.random.set_seed softmax=tf.nn.softmax
+    squared_difference=tf.math.squared_difference string_join=tf.strings.join sub=tf.subtract svd=tf.linalg.svd
+    to_float=tf.cast to_int32=tf.cast to_int64=tf.cast trace=tf.linalg.trace truncated_normal=tf.random.truncated_normal
+    unsorted_segment_sum=tf.math.unsorted_segment_sum variable_scope=tf.Module VarLenFeature=tf.io.VarLenFeature
+    write_file=tf.io.write_file xdivy=tf.math.xdivy zeta=tf.math.zeta
+    """
+FORMER = dict(pair.split("=", 1) for pair in _FORMER.split())
 
 
 @functools.cache
@@ -105,6 +124,8 @@ def explain(module: str, name: str) -> str:
     """The message for a name that a module of the package does not have."""
     text = f"module {module!r} has no attribute {name!r}"
     full = f"{module}.{name}".removeprefix("taut.")
+    if full in FORMER:
+        return f"{text}: it is a name of TensorFlow 1\n  help: use {FORMER[full].replace('~', ' ')}"
     found = _by_name().get(full)
     if found is None:
         return text

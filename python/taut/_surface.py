@@ -131,6 +131,15 @@ _LINALG: Rows = {
     ),
     **objects("_ops.diagonal", "band_part diag diag_part set_diag tensor_diag tensor_diag_part"),
     **objects("_ops.norm", "global_norm norm normalize"),
+    **objects(
+        "linear_operators",
+        """LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorBlockLowerTriangular
+        LinearOperatorComposition LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
+        LinearOperatorIdentity LinearOperatorInversion LinearOperatorKronecker LinearOperatorLowRankUpdate
+        LinearOperatorLowerTriangular LinearOperatorPermutation LinearOperatorScaledIdentity LinearOperatorToeplitz
+        LinearOperatorTridiag LinearOperatorZeros""",
+    ),
+    **objects("linear_operators.solvers", "experimental"),
     **same(_MATH, "l2_normalize"),
 }
 
@@ -219,8 +228,9 @@ _TOP: Rows = {
         repeat required_space_to_batch_paddings shape_n space_to_batch space_to_batch_nd=space_to_batch split
         squeeze stack transpose unstack""",
     ),
-    **objects("_ops.sorting", "argsort searchsorted sort unique unique_with_counts"),
+    **objects("_ops.sorting", "approx_top_k argsort searchsorted sort unique unique_with_counts"),
     **objects("_native", "DType from_dlpack"),
+    **objects("conversion", "register_tensor_conversion_function"),
     **objects("control", "case cond foldl foldr map_fn scan switch_case vectorized_map while_loop"),
     **objects("custom_gradient", "custom_gradient grad_pass_through recompute_grad"),
     **objects(
@@ -258,7 +268,7 @@ _NN: Rows = {
         top_k zero_fraction""",
     ),
     **same(_TOP, "batch_to_space space_to_batch"),
-    **objects("_ops.candidates", "all_candidate_sampler nce_loss sampled_softmax_loss"),
+    **objects("_ops.candidates", "all_candidate_sampler compute_accidental_hits nce_loss sampled_softmax_loss"),
     **objects("_ops.labels", "collapse_repeated ctc_unique_labels isotonic_regression"),
     **objects("_ops.sliding_windows", "dilation2d erosion2d max_pool_with_argmax"),
     **objects(
@@ -267,7 +277,8 @@ _NN: Rows = {
         conv3d_transpose conv_transpose convolution
         depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input separable_conv2d""",
     ),
-    **objects("_ops.ctc", "ctc_loss"),
+    **objects("_ops.ctc", "ctc_beam_search_decoder ctc_greedy_decoder ctc_loss"),
+    **objects("_ops.fractional_pool", "fractional_avg_pool fractional_max_pool"),
     **objects(
         "_ops.losses",
         """compute_average_loss l2_loss log_poisson_loss scale_regularization_loss sigmoid_cross_entropy_with_logits
@@ -303,12 +314,17 @@ _COMPAT_NN: Rows = {
 }
 
 _IMAGE: Rows = {
-    **objects("_ops.boxes", "crop_and_resize non_max_suppression non_max_suppression_with_scores"),
+    **objects(
+        "_ops.boxes",
+        """crop_and_resize draw_bounding_boxes extract_glimpse sample_distorted_bounding_box
+        stateless_sample_distorted_bounding_box""",
+    ),
     **objects(
         "_ops.color",
-        """adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation convert_image_dtype grayscale_to_rgb
-        hsv_to_rgb per_image_standardization random_brightness random_contrast random_hue random_saturation rgb_to_grayscale
-        rgb_to_hsv rgb_to_yiq rgb_to_yuv stateless_random_brightness stateless_random_contrast stateless_random_hue
+        """adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_jpeg_quality adjust_saturation
+        convert_image_dtype grayscale_to_rgb hsv_to_rgb per_image_standardization random_brightness random_contrast
+        random_hue random_jpeg_quality random_saturation rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv
+        stateless_random_brightness stateless_random_contrast stateless_random_hue stateless_random_jpeg_quality
         stateless_random_saturation yiq_to_rgb yuv_to_rgb""",
     ),
     **objects(
@@ -319,9 +335,9 @@ _IMAGE: Rows = {
     ),
     **objects("_ops.image_quality", "image_gradients psnr sobel_edges ssim ssim_multiscale total_variation"),
     **objects(
-        "_ops.more_boxes",
-        """combined_non_max_suppression draw_bounding_boxes extract_glimpse non_max_suppression_overlaps
-        non_max_suppression_padded""",
+        "_ops.suppression",
+        """combined_non_max_suppression non_max_suppression non_max_suppression_overlaps non_max_suppression_padded
+        non_max_suppression_with_scores""",
     ),
     **objects("_ops.patches", "extract_patches"),
     **objects(
@@ -355,11 +371,10 @@ _ARRAY_API: Rows = {
     ),
     **ops("broadcast_to", "x shape"),
     **ops("where", "condition x1 x2"),
-    **objects("_native", "from_dlpack"),
     **same(_TOP, "bool complex64 complex128 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"),
     **objects(
         "array_api._creation",
-        "arange asarray empty empty_like eye full full_like linspace meshgrid ones ones_like zeros zeros_like",
+        "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like",
     ),
     **objects("array_api._elementwise", "clip conj copysign hypot imag log10 log2 nextafter positive real signbit"),
     **objects("array_api._info", "__array_namespace_info__"),

@@ -2,19 +2,21 @@
 
 
 from ._ops.boxes import (
-    crop_and_resize as crop_and_resize, non_max_suppression as non_max_suppression, non_max_suppression_with_scores
-    as non_max_suppression_with_scores,
+    crop_and_resize as crop_and_resize, draw_bounding_boxes as draw_bounding_boxes, extract_glimpse as
+    extract_glimpse, sample_distorted_bounding_box as sample_distorted_bounding_box,
+    stateless_sample_distorted_bounding_box as stateless_sample_distorted_bounding_box,
 )
 from ._ops.color import (
     adjust_brightness as adjust_brightness, adjust_contrast as adjust_contrast, adjust_gamma as adjust_gamma,
-    adjust_hue as adjust_hue, adjust_saturation as adjust_saturation, convert_image_dtype as convert_image_dtype,
-    grayscale_to_rgb as grayscale_to_rgb, hsv_to_rgb as hsv_to_rgb, per_image_standardization as
-    per_image_standardization, random_brightness as random_brightness, random_contrast as random_contrast,
-    random_hue as random_hue, random_saturation as random_saturation, rgb_to_grayscale as rgb_to_grayscale,
-    rgb_to_hsv as rgb_to_hsv, rgb_to_yiq as rgb_to_yiq, rgb_to_yuv as rgb_to_yuv, stateless_random_brightness as
-    stateless_random_brightness, stateless_random_contrast as stateless_random_contrast, stateless_random_hue as
-    stateless_random_hue, stateless_random_saturation as stateless_random_saturation, yiq_to_rgb as yiq_to_rgb,
-    yuv_to_rgb as yuv_to_rgb,
+    adjust_hue as adjust_hue, adjust_jpeg_quality as adjust_jpeg_quality, adjust_saturation as adjust_saturation,
+    convert_image_dtype as convert_image_dtype, grayscale_to_rgb as grayscale_to_rgb, hsv_to_rgb as hsv_to_rgb,
+    per_image_standardization as per_image_standardization, random_brightness as random_brightness, random_contrast
+    as random_contrast, random_hue as random_hue, random_jpeg_quality as random_jpeg_quality, random_saturation as
+    random_saturation, rgb_to_grayscale as rgb_to_grayscale, rgb_to_hsv as rgb_to_hsv, rgb_to_yiq as rgb_to_yiq,
+    rgb_to_yuv as rgb_to_yuv, stateless_random_brightness as stateless_random_brightness, stateless_random_contrast
+    as stateless_random_contrast, stateless_random_hue as stateless_random_hue, stateless_random_jpeg_quality as
+    stateless_random_jpeg_quality, stateless_random_saturation as stateless_random_saturation, yiq_to_rgb as
+    yiq_to_rgb, yuv_to_rgb as yuv_to_rgb,
 )
 from ._ops.image import (
     ResizeMethod as ResizeMethod, central_crop as central_crop, crop_to_bounding_box as crop_to_bounding_box,
@@ -29,12 +31,12 @@ from ._ops.image_quality import (
     image_gradients as image_gradients, psnr as psnr, sobel_edges as sobel_edges, ssim as ssim, ssim_multiscale as
     ssim_multiscale, total_variation as total_variation,
 )
-from ._ops.more_boxes import (
-    combined_non_max_suppression as combined_non_max_suppression, draw_bounding_boxes as draw_bounding_boxes,
-    extract_glimpse as extract_glimpse, non_max_suppression_overlaps as non_max_suppression_overlaps,
-    non_max_suppression_padded as non_max_suppression_padded,
-)
 from ._ops.patches import extract_patches as extract_patches
+from ._ops.suppression import (
+    combined_non_max_suppression as combined_non_max_suppression, non_max_suppression as non_max_suppression,
+    non_max_suppression_overlaps as non_max_suppression_overlaps, non_max_suppression_padded as
+    non_max_suppression_padded, non_max_suppression_with_scores as non_max_suppression_with_scores,
+)
 from .io import (
     decode_and_crop_jpeg as decode_and_crop_jpeg, decode_bmp as decode_bmp, decode_gif as decode_gif, decode_image
     as decode_image, decode_jpeg as decode_jpeg, decode_png as decode_png, decode_webp as decode_webp, encode_jpeg
@@ -42,18 +44,19 @@ from .io import (
 )
 
 __all__ = [
-    "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-    "central_crop", "combined_non_max_suppression", "convert_image_dtype", "crop_and_resize",
+    "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_jpeg_quality",
+    "adjust_saturation", "central_crop", "combined_non_max_suppression", "convert_image_dtype", "crop_and_resize",
     "crop_to_bounding_box", "decode_and_crop_jpeg", "decode_bmp", "decode_gif", "decode_image", "decode_jpeg",
     "decode_png", "decode_webp", "draw_bounding_boxes", "encode_jpeg", "encode_png", "extract_glimpse",
     "extract_jpeg_shape", "extract_patches", "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb",
     "image_gradients", "is_jpeg", "non_max_suppression", "non_max_suppression_overlaps",
     "non_max_suppression_padded", "non_max_suppression_with_scores", "pad_to_bounding_box",
     "per_image_standardization", "psnr", "random_brightness", "random_contrast", "random_crop",
-    "random_flip_left_right", "random_flip_up_down", "random_hue", "random_saturation", "resize",
-    "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv",
-    "rot90", "sobel_edges", "ssim", "ssim_multiscale", "stateless_random_brightness", "stateless_random_contrast",
-    "stateless_random_crop", "stateless_random_flip_left_right", "stateless_random_flip_up_down",
-    "stateless_random_hue", "stateless_random_saturation", "total_variation", "transpose", "yiq_to_rgb",
-    "yuv_to_rgb",
+    "random_flip_left_right", "random_flip_up_down", "random_hue", "random_jpeg_quality", "random_saturation",
+    "resize", "resize_with_crop_or_pad", "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq",
+    "rgb_to_yuv", "rot90", "sample_distorted_bounding_box", "sobel_edges", "ssim", "ssim_multiscale",
+    "stateless_random_brightness", "stateless_random_contrast", "stateless_random_crop",
+    "stateless_random_flip_left_right", "stateless_random_flip_up_down", "stateless_random_hue",
+    "stateless_random_jpeg_quality", "stateless_random_saturation", "stateless_sample_distorted_bounding_box",
+    "total_variation", "transpose", "yiq_to_rgb", "yuv_to_rgb",
 ]

@@ -21,14 +21,32 @@ from ._ops.linalg import (
 )
 from ._ops.norm import global_norm as global_norm, norm as norm, normalize as normalize
 from ._ops.reduction import l2_normalize as l2_normalize
+from .linear_operators import (
+    LinearOperator as LinearOperator, LinearOperatorAdjoint as LinearOperatorAdjoint, LinearOperatorBlockDiag as
+    LinearOperatorBlockDiag, LinearOperatorBlockLowerTriangular as LinearOperatorBlockLowerTriangular,
+    LinearOperatorComposition as LinearOperatorComposition, LinearOperatorDiag as LinearOperatorDiag,
+    LinearOperatorFullMatrix as LinearOperatorFullMatrix, LinearOperatorHouseholder as LinearOperatorHouseholder,
+    LinearOperatorIdentity as LinearOperatorIdentity, LinearOperatorInversion as LinearOperatorInversion,
+    LinearOperatorKronecker as LinearOperatorKronecker, LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate,
+    LinearOperatorLowerTriangular as LinearOperatorLowerTriangular, LinearOperatorPermutation as
+    LinearOperatorPermutation, LinearOperatorScaledIdentity as LinearOperatorScaledIdentity, LinearOperatorToeplitz
+    as LinearOperatorToeplitz, LinearOperatorTridiag as LinearOperatorTridiag, LinearOperatorZeros as
+    LinearOperatorZeros,
+)
+from .linear_operators.solvers import experimental as experimental
 
 __all__ = [
-    "adjoint", "band_part", "banded_triangular_solve", "cholesky", "cholesky_solve", "cross", "det", "diag",
-    "diag_part", "eigh", "eigh_tridiagonal", "eigvalsh", "einsum", "expm", "eye", "global_norm", "inv",
-    "l2_normalize", "logdet", "lstsq", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matmul",
-    "matrix_rank", "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve",
-    "sqrtm", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
-    "tridiagonal_matmul", "tridiagonal_solve",
+    "LinearOperator", "LinearOperatorAdjoint", "LinearOperatorBlockDiag", "LinearOperatorBlockLowerTriangular",
+    "LinearOperatorComposition", "LinearOperatorDiag", "LinearOperatorFullMatrix", "LinearOperatorHouseholder",
+    "LinearOperatorIdentity", "LinearOperatorInversion", "LinearOperatorKronecker", "LinearOperatorLowRankUpdate",
+    "LinearOperatorLowerTriangular", "LinearOperatorPermutation", "LinearOperatorScaledIdentity",
+    "LinearOperatorToeplitz", "LinearOperatorTridiag", "LinearOperatorZeros", "adjoint", "band_part",
+    "banded_triangular_solve", "cholesky", "cholesky_solve", "cross", "det", "diag", "diag_part", "eigh",
+    "eigh_tridiagonal", "eigvalsh", "einsum", "experimental", "expm", "eye", "global_norm", "inv", "l2_normalize",
+    "logdet", "lstsq", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matmul", "matrix_rank",
+    "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve", "sqrtm", "svd",
+    "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve", "tridiagonal_matmul",
+    "tridiagonal_solve",
 ]
 
 def cholesky(input: TensorLike, *, name: str | None = ...) -> Tensor:

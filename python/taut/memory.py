@@ -48,7 +48,11 @@ def limit(bytes: Any = _KEEP) -> int | None:
     Without an argument, returns the limit. An allocation that would exceed it raises `tf.errors.ResourceExhaustedError`
     before anything changes.
     """
-    return _native.current_limit() if bytes is _KEEP else _native.set_limit(bytes)
+    if bytes is _KEEP:
+        return _native.current_limit()
+    if bytes is not None and not hasattr(bytes, "__index__"):
+        raise TypeError(f"limit: bytes must be an integer such as 4 << 30, or None, got {bytes!r}")
+    return _native.set_limit(bytes)
 
 
 def set_allocator(source: str | tuple[Any, Any], name: str | None = None) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from ._native import DType, Tensor
 from ._typing import AxisLike, DTypeLike, IntsLike, TensorLike
 from ._ops.candidates import (
-    all_candidate_sampler as all_candidate_sampler, nce_loss as nce_loss, sampled_softmax_loss as
-    sampled_softmax_loss,
+    all_candidate_sampler as all_candidate_sampler, compute_accidental_hits as compute_accidental_hits, nce_loss as
+    nce_loss, sampled_softmax_loss as sampled_softmax_loss,
 )
 from ._ops.conv import (
     atrous_conv2d as atrous_conv2d, atrous_conv2d_transpose as atrous_conv2d_transpose, conv1d as conv1d,
@@ -14,8 +14,12 @@ from ._ops.conv import (
     depthwise_conv2d as depthwise_conv2d, depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
     depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input, separable_conv2d as separable_conv2d,
 )
-from ._ops.ctc import ctc_loss as ctc_loss
+from ._ops.ctc import (
+    ctc_beam_search_decoder as ctc_beam_search_decoder, ctc_greedy_decoder as ctc_greedy_decoder, ctc_loss as
+    ctc_loss,
+)
 from ._ops.elementwise import softsign as softsign
+from ._ops.fractional_pool import fractional_avg_pool as fractional_avg_pool, fractional_max_pool as fractional_max_pool
 from ._ops.histogram import in_top_k as in_top_k
 from ._ops.labels import (
     collapse_repeated as collapse_repeated, ctc_unique_labels as ctc_unique_labels, isotonic_regression as
@@ -55,11 +59,12 @@ __all__ = [
     "all_candidate_sampler", "approx_max_k", "approx_min_k", "atrous_conv2d", "atrous_conv2d_transpose",
     "attention", "attention_with_dropout", "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d",
     "batch_norm_with_global_normalization", "batch_normalization", "batch_to_space", "bias_add",
-    "collapse_repeated", "compute_average_loss", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose",
-    "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu", "ctc_loss", "ctc_unique_labels",
-    "depth_to_space", "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input",
-    "dilation2d", "dropout", "elu", "embedding_lookup", "erosion2d", "experimental", "gelu", "group_norm",
-    "in_top_k", "isotonic_regression", "l2_loss", "l2_normalize", "layer_norm", "leaky_relu",
+    "collapse_repeated", "compute_accidental_hits", "compute_average_loss", "conv1d", "conv1d_transpose", "conv2d",
+    "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu",
+    "ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss", "ctc_unique_labels", "depth_to_space",
+    "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input", "dilation2d",
+    "dropout", "elu", "embedding_lookup", "erosion2d", "experimental", "fractional_avg_pool", "fractional_max_pool",
+    "gelu", "group_norm", "in_top_k", "isotonic_regression", "l2_loss", "l2_normalize", "layer_norm", "leaky_relu",
     "local_response_normalization", "log_poisson_loss", "log_softmax", "lrn", "max_pool", "max_pool1d",
     "max_pool2d", "max_pool3d", "max_pool_with_argmax", "moments", "nce_loss", "normalize_moments", "pool", "relu",
     "relu6", "rms_norm", "sampled_softmax_loss", "scale_regularization_loss", "selu", "separable_conv2d", "sigmoid",

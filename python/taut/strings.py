@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _namespace, _native, _raw_ops as raw, dtypes
 from ._common import as_ints, refuse
-from .errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from .errors import DynamicShapeError, InvalidArgumentError
 from .ragged_tensor import RaggedTensor, map_flat_values
 
 __all__ = [
@@ -272,10 +272,8 @@ def as_string(
         if precision > -1 and not x.dtype.is_floating:
             raise ValueError(f"precision must be -1 for {x.dtype.name}, got {precision}")
         if x.is_symbolic:
-            raise OperatorNotAllowedInGraphError(
-                "as_string needs the value of a tensor, got a traced one"
-                f"\n  at {_native.calling_line()}\n  help: call it outside of tf.function, or in Dataset.map"
-            )
+            # A function that calls it runs op by op.
+            refuse("as_string", "the lengths of strings depend on the values of a traced tensor", DynamicShapeError)
         digits = None if precision < 0 else precision
         return _native.string_from_numbers(x, digits, scientific, shortest, max(width, 0), ord(fill or " "))
 

@@ -100,6 +100,16 @@ def _contains(self: Array, _value: Any) -> Any:
     raise TypeError("`in` is not supported for tensors: use tf.reduce_any(tensor == value)")
 
 
+def _setitem(self: Array, _key: Any, _value: Any) -> None:
+    kind = "a tensor is immutable" if isinstance(self, Tensor) else "a variable is assigned by parts"
+    remedy = (
+        "tf.tensor_scatter_nd_update(x, indices, updates) gives a changed copy, tf.Variable can be changed"
+        if isinstance(self, Tensor)
+        else "variable[key].assign(value)"
+    )
+    raise TypeError(f"{type(self).__name__!r} object does not support item assignment: {kind}\n  help: {remedy}")
+
+
 def _set_shape(self: Array, shape: ShapeLike) -> None:
     """Raises ValueError unless the tensor can have this shape."""
     self._seen_shape().assert_is_compatible_with(shape)
@@ -143,6 +153,7 @@ _ARRAY_MEMBERS: dict[str, Any] = {
     "__iter__": _iter,
     "__round__": _round,
     "__contains__": _contains,
+    "__setitem__": _setitem,
     "set_shape": _set_shape,
     "ref": lambda self: Reference(self),
     "tolist": lambda self: np.asarray(self).tolist(),

@@ -58,10 +58,20 @@ def _created(cls: type, arguments: dict[str, Any]) -> Variable:
 
     def chain(outer: list[Callable]) -> Callable:
         if not outer:
-            return lambda **kwargs: Variable._made(cls, **kwargs)
+            return lambda **kwargs: _without_creators(cls, kwargs)
         return lambda **kwargs: outer[-1](chain(outer[:-1]), **kwargs)
 
     return chain(list(_creators))(**arguments)
+
+
+def _without_creators(cls: type, arguments: dict[str, Any]) -> Variable:
+    """The variable that the constructor itself makes."""
+    outer = _creators[:]
+    _creators.clear()
+    try:
+        return Variable.__new__(cls, **arguments)
+    finally:
+        _creators[:] = outer
 
 
 # By id, so that a variable that the engine returns is the Python object it was created as.
@@ -91,38 +101,8 @@ class Variable(_native.Variable):
         shape: ShapeLike | None = None,
     ) -> Variable:
         """Creates a variable with an initial value, or with what a function returns."""
-        given = {
-            "initial_value": initial_value,
-            "trainable": trainable,
-            "validate_shape": validate_shape,
-            "caching_device": caching_device,
-            "name": name,
-            "variable_def": variable_def,
-            "dtype": dtype,
-            "import_scope": import_scope,
-            "constraint": constraint,
-            "synchronization": synchronization,
-            "aggregation": aggregation,
-            "shape": shape,
-        }
-        return _created(cls, given) if _creators else cls._made(cls, **given)
-
-    @staticmethod
-    def _made(
-        cls: type,
-        initial_value: Any = None,
-        trainable: bool | None = None,
-        validate_shape: bool = True,
-        caching_device: Any = None,
-        name: str | None = None,
-        variable_def: Any = None,
-        dtype: DTypeLike = None,
-        import_scope: Any = None,
-        constraint: Callable | None = None,
-        synchronization: Any = None,
-        aggregation: Any = None,
-        shape: ShapeLike | None = None,
-    ) -> Variable:
+        if _creators:
+            return _created(cls, {key: value for key, value in locals().items() if key not in ("cls", "__class__")})
         if initial_value is None:
             raise ValueError("initial_value must be given")
         refuse_option("Variable", "validate_shape", validate_shape, "shapes are always checked", default=True)

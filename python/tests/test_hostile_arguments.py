@@ -143,3 +143,9 @@ def test_random_maps_draw_anew_in_each_epoch_unless_there_is_a_seed(monkeypatch)
     seeded = epochs()
     tf.random.set_seed(7)
     assert seeded == epochs() and seeded[0] == seeded[1]
+
+
+@pytest.mark.parametrize("loop", [tf.map_fn, tf.foldl, tf.foldr, tf.scan])
+def test_loops_refuse_a_single_string(loop):
+    with pytest.raises(ValueError, match="must have rank >= 1"):
+        loop(lambda *x: x[0], "SAME")

@@ -57,7 +57,7 @@ enum Task {
         #[arg(long, default_value_t = 0)]
         seed: u32,
     },
-    /// Repeats training, pipelines, checkpoints and tracing: memory must not grow
+    /// Repeats training, pipelines, checkpoints and tracing: memory must not grow. Kills a process that saves: nothing is lost
     Soak {
         /// How many rounds
         #[arg(long, default_value_t = 200)]
@@ -88,7 +88,9 @@ fn main() -> ExitCode {
             let options = ["--inputs", &inputs.to_string(), "--seed", &seed.to_string()];
             mutated_files(&options).and_then(|()| tool("fuzz.py", &options))
         }
-        Task::Soak { rounds } => tool("soak.py", &["--rounds", &rounds.to_string()]),
+        Task::Soak { rounds } => {
+            tool("soak.py", &["--rounds", &rounds.to_string()]).and_then(|()| tool("kills.py", &[]))
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

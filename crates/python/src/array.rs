@@ -242,6 +242,12 @@ macro_rules! operators {
                     return Err(crate::error::in_graph(slf.py(), "the truth value of a traced tensor is not known while tracing",
                         "use tf.cond, or let tf.function convert the `if`"));
                 }
+                if x.len() != 1 {
+                    return Err(PyValueError::new_err(format!(
+                        "the truth value of a tensor of shape {} is ambiguous\n  help: use tf.reduce_all or tf.reduce_any",
+                        x.shape()
+                    )));
+                }
                 let value = item(slf)?;
                 value.is_truthy()
             }

@@ -326,7 +326,8 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
     }
     let array = PyModule::import(py, "numpy")?.getattr("array")?.call1((list,)).map_err(|error| {
         PyValueError::new_err(format!(
-            "expected nested lists of equal lengths and of numbers only: {}",
+            "expected nested lists of equal lengths and of numbers only: {}\n  help: tf.ragged.constant takes lists of \
+             different lengths",
             error.value(py)
         ))
     })?;

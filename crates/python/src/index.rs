@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
 use taut::graph::suspend_tracing;
-use taut::{DType, Index, Tensor};
+use taut::{DType, Index, Shape, Tensor};
 
 /// One entry of a subscript.
 enum Subscript {
@@ -84,9 +84,17 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
             }
         }
     }
-    if at.iter().filter(|(_, entry)| !matches!(entry, Subscript::At(_))).count() > 1 {
+    let several = at.iter().filter(|(_, entry)| !matches!(entry, Subscript::At(_))).count() > 1;
+    let first_axes: Option<Vec<&Tensor>> = (0..)
+        .zip(&at)
+        .map(|(place, (axis, entry))| match entry {
+            Subscript::At(positions) | Subscript::Many(positions) if *axis == place => Some(positions),
+            _ => None,
+        })
+        .collect();
+    if several && first_axes.is_none() {
         return Err(PyIndexError::new_err(
-            "at most one list of indices or mask is supported in a subscript: use tf.gather_nd instead",
+            "several lists of indices in a subscript must be those of the first axes, without masks: use tf.gather_nd instead",
         ));
     }
     let is_range =
@@ -107,16 +115,33 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
             return sliced(x, &expanded);
         }
         let mut x = sliced(x, &expanded)?;
+        if several && let Some(positions) = first_axes {
+            return gather_points(x, &positions);
+        }
         for (axis, entry) in at.into_iter().rev() {
             x = match entry {
                 Subscript::At(position) => taut::gather(x, widened(position)?, axis, 0)?,
                 Subscript::Many(positions) => taut::gather(x, widened(positions)?, axis, 0)?,
+                // A single boolean selects all or nothing, along an axis of its own.
+                Subscript::Mask(mask) if mask.rank() == 0 => {
+                    taut::boolean_mask(taut::expand_dims(x, axis)?, taut::expand_dims(mask, 0)?, axis)?
+                }
                 Subscript::Mask(mask) => taut::boolean_mask(x, mask, axis)?,
                 Subscript::Strided(_) => x,
             };
         }
         Ok(x)
     })
+}
+
+/// The elements at points of the first axes, one list of coordinates for each axis. The lists are broadcast, as in NumPy.
+fn gather_points(x: Tensor, positions: &[&Tensor]) -> taut::Result<Tensor> {
+    let shape = positions.iter().try_fold(Shape::from([]), |shape, one| shape.broadcast(one.shape()))?;
+    let points: Vec<Tensor> = positions
+        .iter()
+        .map(|&one| taut::broadcast_to(taut::cast(one, DType::I64)?, shape.clone()))
+        .collect::<taut::Result<_>>()?;
+    taut::gather_nd(x, taut::stack(&points, -1)?, 0)
 }
 
 /// Indices of at least 32 bits.

@@ -1,17 +1,16 @@
-"""Bounding boxes `[top, left, bottom, right]`: crops and non-maximum suppression."""
+"""Bounding boxes `[top, left, bottom, right]`: crops, drawing, glimpses and random boxes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _raw_ops as raw, dtypes
+from .. import _native, _raw_ops as raw, dtypes
 from .._common import as_ints, cast_to, refuse
 from .._native import Tensor, as_tensor
-from ..control import scan as _scan
 from ..errors import DynamicShapeError
-from .reduction import argmax, reduce_sum
+from .random import next_key, seed_key
 
 if TYPE_CHECKING:
     from .._typing import IntsLike, TensorLike
@@ -86,78 +85,184 @@ def crop_and_resize(
     return raw.where(raw.reshape(inside, [-1, *size, 1]), made, raw.cast(extrapolation_value, dtypes.float32))
 
 
-def _iou(boxes: Tensor, box: Tensor) -> Tensor:
-    """Intersection over union of each box with one box."""
-    low, high = raw.minimum(boxes[:, :2], boxes[:, 2:]), raw.maximum(boxes[:, :2], boxes[:, 2:])
-    own_low, own_high = raw.minimum(box[:2], box[2:]), raw.maximum(box[:2], box[2:])
-    sides = raw.maximum(raw.minimum(high, own_high) - raw.maximum(low, own_low), 0.0)
-    shared = sides[:, 0] * sides[:, 1]
-    areas, own = high - low, own_high - own_low
-    either = areas[:, 0] * areas[:, 1] + own[0] * own[1] - shared
-    return raw.where(shared > 0.0, shared / raw.where(either > 0.0, either, 1.0), 0.0)
-
-
-def _suppress(
-    name: str, boxes: TensorLike, scores: TensorLike, most: Any, threshold: Any, least: Any, sigma: Any
-) -> tuple[Tensor, Tensor]:
-    """Indices and scores of the boxes that remain, in descending order of score. Their number depends on the values."""
-    boxes, scores = cast_to(_check_boxes(name, boxes), dtypes.float32), cast_to(as_tensor(scores), dtypes.float32)
-    if scores.shape != boxes.shape[:1]:
-        refuse(name, f"scores must have one element per box, {boxes.shape[0]}, got shape {scores.shape}")
-    if boxes.is_symbolic or scores.is_symbolic:
+def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name: str | None = None) -> Tensor:
+    """Draws boxes (y1, x1, y2, x2), as fractions of the size, into images; the colors take turns."""
+    x, places = as_tensor(images), as_tensor(boxes).numpy()
+    palette = np.asarray(colors, np.float32)
+    if x.ndim != 4 or places.ndim != 3 or places.shape[-1] != 4 or len(places) != x.shape[0]:
         refuse(
-            name,
-            "the number of results depends on the values of traced tensors",
-            DynamicShapeError,
+            "draw_bounding_boxes",
+            f"expected images [batch, height, width, channels] and boxes [batch, boxes, 4], got {x.shape} and {places.shape}",
         )
-    count = min(int(most), boxes.shape[0])
-    if not count:
-        return raw.range(0, 0, 1, dtypes.int32), scores[:0]
-    numbers, gone = raw.range(0, boxes.shape[0], 1, dtypes.int64), float("-inf")
-
-    def step(state: tuple, _: Any) -> tuple:
-        left = state[0]
-        place = argmax(left)
-        score = left[place]
-        shared = _iou(boxes, boxes[place])
-        fallen = (
-            left * raw.exp(-0.5 / sigma * raw.square(shared)) if sigma else raw.where(shared > threshold, gone, left)
-        )
-        left = raw.where(numbers == place, gone, fallen)
-        return left, place, score
-
-    begin = (scores, numbers[0], scores[0])
-    _, places, kept = _scan(step, raw.range(0, count, 1, dtypes.int32), begin)
-    # Scores are in descending order, so those above the threshold come first.
-    stay = int(reduce_sum(raw.cast(raw.logical_and(kept > least, kept > gone), dtypes.int32)))
-    return raw.cast(places[:stay], dtypes.int32), kept[:stay]
+    if palette.ndim != 2 or palette.shape[1] < x.shape[-1]:
+        refuse("draw_bounding_boxes", f"colors must have shape [colors, {x.shape[-1]} or more], got {palette.shape}")
+    height, width, channels = x.shape[1:]
+    mask = np.zeros(x.shape[:3], bool)
+    paint = np.zeros(x.shape, np.float32)
+    for image in range(x.shape[0]):
+        for number, (top, left, bottom, right) in enumerate(places[image]):
+            low = int(top * (height - 1)), int(left * (width - 1))
+            high = int(bottom * (height - 1)), int(right * (width - 1))
+            if low[0] > high[0] or low[1] > high[1]:
+                continue
+            for row in range(max(low[0], 0), min(high[0], height - 1) + 1):
+                for column in range(max(low[1], 0), min(high[1], width - 1) + 1):
+                    if row in (low[0], high[0]) or column in (low[1], high[1]):
+                        mask[image, row, column] = True
+                        paint[image, row, column] = palette[number % len(palette)][:channels]
+    return raw.where(as_tensor(mask[..., None]), raw.cast(as_tensor(paint), x.dtype), x)
 
 
-def non_max_suppression(
-    boxes: TensorLike,
-    scores: TensorLike,
-    max_output_size: Any,
-    iou_threshold: float = 0.5,
-    score_threshold: float = -np.inf,
+def extract_glimpse(
+    input: TensorLike,
+    size: IntsLike,
+    offsets: TensorLike,
+    centered: bool = True,
+    normalized: bool = True,
+    noise: str = "uniform",
     name: str | None = None,
 ) -> Tensor:
-    """Selects boxes in descending order of score, skipping those that overlap a selected one too much."""
-    made = _suppress("non_max_suppression", boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0)
-    return made[0]
+    """Windows of this size at offsets (y, x) of images; what lies outside of them is zero (`noise="zero"`) or noise.
 
-
-def non_max_suppression_with_scores(
-    boxes: TensorLike,
-    scores: TensorLike,
-    max_output_size: Any,
-    iou_threshold: float = 0.5,
-    score_threshold: float = -np.inf,
-    soft_nms_sigma: float = 0.0,
-    name: str | None = None,
-) -> tuple[Tensor, Tensor]:
-    """As `non_max_suppression`, and returns the scores.
-
-    With `soft_nms_sigma`, the scores of overlapping boxes decay instead (Soft-NMS).
+    Offsets are fractions of the size if `normalized`; if `centered`, (0, 0) is the middle and (-1, -1) a corner.
     """
-    name = "non_max_suppression_with_scores"
-    return _suppress(name, boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
+    if noise not in ("uniform", "gaussian", "zero"):
+        refuse("extract_glimpse", f"noise must be 'uniform', 'gaussian' or 'zero', got {noise!r}", ValueError)
+    x, where = as_tensor(input), cast_to(as_tensor(offsets), dtypes.float32).numpy()
+    height, width = as_ints(size)
+    rows, columns = x.shape[1:3]
+    made = []
+    for image in range(x.shape[0]):
+        y, z = (float(part) for part in where[image])
+        if normalized:
+            y, z = y * rows, z * columns
+        if centered:
+            y, z = (y + rows - height) / 2, (z + columns - width) / 2
+        top, left = int(y), int(z)
+        over = [max(-top, 0), max(top + height - rows, 0), max(-left, 0), max(left + width - columns, 0)]
+        part = x[image, max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)]
+        if any(over) and noise != "zero":
+            refuse(
+                "extract_glimpse",
+                f"noise={noise!r} is for windows that reach over the edge of the image, which need noise='zero' here",
+                ValueError,
+            )
+        around = [[min(over[0], height), min(over[1], height)], [min(over[2], width), min(over[3], width)]]
+        made.append(raw.pad(part, [*around, [0, 0]]))
+    return raw.stack(made, 0)
+
+
+class DistortedBox(NamedTuple):
+    """A random window: where it begins, its size, and its corners as fractions of the image."""
+
+    begin: Tensor
+    size: Tensor
+    bboxes: Tensor
+
+
+def _distorted_box(
+    name: str,
+    image_size: Any,
+    bounding_boxes: TensorLike,
+    key: Tensor,
+    least_covered: Any,
+    aspects: Any,
+    areas: Any,
+    attempts: Any,
+    use_image: Any,
+) -> DistortedBox:
+    if key.is_symbolic or any(as_tensor(one).is_symbolic for one in (image_size, bounding_boxes)):
+        refuse(name, "the size of the window depends on the values of traced tensors", DynamicShapeError)
+    sizes = as_ints(image_size)
+    boxes = cast_to(as_tensor(bounding_boxes), dtypes.float32).numpy()
+    if len(sizes) != 3 or min(sizes) < 1 or boxes.ndim != 3 or boxes.shape[-1] != 4:
+        refuse(
+            name,
+            "expected image_size [height, width, channels] and bounding_boxes [batch, boxes, 4], got "
+            f"{sizes} and shape {boxes.shape}",
+        )
+    boxes = boxes.reshape(-1, 4)
+    if not len(boxes):
+        if not use_image:
+            refuse(name, "there must be at least one bounding box, or use_image_if_no_bounding_boxes=True")
+        boxes = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
+    (low, high), (smallest, largest) = aspects or (0.75, 1.33), areas or (0.05, 1.0)
+    if not 0 < low <= high or not 0 < smallest <= largest:
+        refuse(name, f"expected ranges of positive numbers, got aspect_ratio_range {aspects} and area_range {areas}")
+    height, width = sizes[:2]
+    corners = boxes * [height, width, height, width]
+    rng = np.random.default_rng([int(part) for part in key.numpy()])
+    top, left, rows, columns = 0, 0, height, width
+    for _ in range(100 if attempts is None else int(attempts)):
+        area, aspect = rng.uniform(smallest, largest) * height * width, rng.uniform(low, high)
+        h, w = round((area / aspect) ** 0.5), round((area * aspect) ** 0.5)
+        if not (1 <= h <= height and 1 <= w <= width and smallest <= h * w / (height * width) <= largest):
+            continue
+        y, x = int(rng.integers(height - h + 1)), int(rng.integers(width - w + 1))
+        inside = np.minimum(corners[:, 2:], [y + h, x + w]) - np.maximum(corners[:, :2], [y, x])
+        shared = np.maximum(inside, 0).prod(1)
+        whole = np.maximum(corners[:, 2:] - corners[:, :2], 0).prod(1)
+        if np.any((shared >= float(least_covered) * whole) & (whole > 0)):
+            top, left, rows, columns = y, x, h, w
+            break
+    fractions = np.array([top / height, left / width, (top + rows) / height, (left + columns) / width], np.float32)
+    return DistortedBox(
+        _native.own_tensor(np.array([top, left, 0], np.int32)),
+        _native.own_tensor(np.array([rows, columns, -1], np.int32)),
+        _native.own_tensor(fractions.reshape(1, 1, 4)),
+    )
+
+
+def sample_distorted_bounding_box(
+    image_size: Any,
+    bounding_boxes: TensorLike,
+    seed: int = 0,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None,
+    area_range: Any = None,
+    max_attempts: int | None = None,
+    use_image_if_no_bounding_boxes: bool | None = None,
+    name: str | None = None,
+) -> DistortedBox:
+    """Draws a window of random size and place that covers at least `min_object_covered` of one of the boxes.
+
+    Its width divided by its height is in `aspect_ratio_range` (default 0.75 to 1.33), its share of the image in `area_range`
+    (default 0.05 to 1). After `max_attempts` (default 100) it is the whole image.
+    """
+    return _distorted_box(
+        "sample_distorted_bounding_box",
+        image_size,
+        bounding_boxes,
+        next_key(seed or None),
+        min_object_covered,
+        aspect_ratio_range,
+        area_range,
+        max_attempts,
+        use_image_if_no_bounding_boxes,
+    )
+
+
+def stateless_sample_distorted_bounding_box(
+    image_size: Any,
+    bounding_boxes: TensorLike,
+    seed: Any,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None,
+    area_range: Any = None,
+    max_attempts: int | None = None,
+    use_image_if_no_bounding_boxes: bool | None = None,
+    name: str | None = None,
+) -> DistortedBox:
+    """As `sample_distorted_bounding_box`; the window depends on `seed` alone."""
+    name = "stateless_sample_distorted_bounding_box"
+    return _distorted_box(
+        name,
+        image_size,
+        bounding_boxes,
+        seed_key(name, seed),
+        min_object_covered,
+        aspect_ratio_range,
+        area_range,
+        max_attempts,
+        use_image_if_no_bounding_boxes,
+    )

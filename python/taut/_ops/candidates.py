@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _raw_ops as raw, dtypes
+from .. import _native, _raw_ops as raw, dtypes
 from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
+from ..errors import DynamicShapeError
 from .random import next_key
 from .reduction import reduce_sum
 
@@ -183,3 +184,35 @@ def all_candidate_sampler(
     classes = raw.range(0, num_sampled, 1, dtypes.int64)
     true_ones = raw.ones_like(cast_to(as_tensor(true_classes), dtypes.float32))
     return Candidates(classes, true_ones, raw.ones_like(cast_to(classes, dtypes.float32)))
+
+
+class AccidentalHits(NamedTuple):
+    """Where sampled classes are true ones: the row, the place of the sample, and a weight that removes its logit."""
+
+    indices: Tensor
+    ids: Tensor
+    weights: Tensor
+
+
+def compute_accidental_hits(
+    true_classes: TensorLike,
+    sampled_candidates: TensorLike,
+    num_true: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> AccidentalHits:
+    """Finds the sampled classes that are among the true classes of a row. Their number depends on the values."""
+    true, sampled = as_tensor(true_classes), as_tensor(sampled_candidates)
+    if true.ndim != 2 or true.shape[1] != num_true or sampled.ndim != 1:
+        refuse(
+            "compute_accidental_hits",
+            f"expected true_classes [batch, {num_true}] and sampled_candidates [samples], got {true.shape} and {sampled.shape}",
+        )
+    if true.is_symbolic or sampled.is_symbolic:
+        refuse(
+            "compute_accidental_hits", "the number of hits depends on the values of traced tensors", DynamicShapeError
+        )
+    rows, _, places = np.nonzero(true.numpy()[:, :, None] == sampled.numpy())
+    weights = np.full(len(rows), np.finfo(np.float32).min, np.float32)
+    found = (rows.astype(np.int32), places.astype(np.int64), weights)
+    return AccidentalHits(*(_native.own_tensor(part) for part in found))

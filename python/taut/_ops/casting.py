@@ -25,7 +25,12 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
     """Casts a tensor, or the values of an IndexedSlices, to another element type."""
     if isinstance(x, IndexedSlices):
         return IndexedSlices(raw.cast(x.values, dtype), x.indices, x.dense_shape)
-    return raw.cast(x, dtype)
+    try:
+        return raw.cast(x, dtype)
+    except TypeError:
+        if getattr(x, "dtype", None) == dtypes.string == dtypes.as_dtype(dtype):
+            return x
+        raise
 
 
 def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _native, _raw_ops as raw, dtypes
 from .._common import refuse
 from .._native import Tensor, as_tensor
+from ..errors import DynamicShapeError
 from .casting import saturate_cast
 from .image import check_image
 from .random import next_key, seed_key
@@ -239,3 +240,37 @@ def stateless_random_hue(image: TensorLike, max_delta: float, seed: Any) -> Tens
     """Adjusts hue by a random delta that depends on `seed` alone."""
     key = seed_key("stateless_random_hue", seed)
     return adjust_hue(image, _random_factor("stateless_random_hue", -max_delta, max_delta, key))
+
+
+def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
+    """Encodes an image as JPEG of this quality (0 to 100) and decodes it. Pixels may differ from other codecs by rounding."""
+    from ..io import decode_jpeg, encode_jpeg
+
+    image = check_image("adjust_jpeg_quality", image)
+    quality = as_tensor(jpeg_quality)
+    if image.is_symbolic or quality.is_symbolic:
+        refuse("adjust_jpeg_quality", "the encoded image depends on the values of traced tensors", DynamicShapeError)
+    if not 0 <= int(quality) <= 100:
+        refuse("adjust_jpeg_quality", f"jpeg_quality must be in [0, 100], got {int(quality)}")
+    pixels = convert_image_dtype(image, dtypes.uint8, saturate=True)
+    coded = decode_jpeg(encode_jpeg(pixels, quality=int(quality)), dct_method=dct_method)
+    return convert_image_dtype(coded, image.dtype, saturate=True)
+
+
+def _random_quality(name: str, image: TensorLike, low: Any, high: Any, key: Tensor) -> Tensor:
+    if not 0 <= low < high <= 100:
+        refuse(name, f"expected 0 <= min_jpeg_quality < max_jpeg_quality <= 100, got {low} and {high}", ValueError)
+    return adjust_jpeg_quality(image, raw.cast(_random_factor(name, float(low), float(high), key), dtypes.int32))
+
+
+def random_jpeg_quality(
+    image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: int | None = None
+) -> Tensor:
+    """Encodes an image as JPEG of a random quality in [min_jpeg_quality, max_jpeg_quality) and decodes it."""
+    return _random_quality("random_jpeg_quality", image, min_jpeg_quality, max_jpeg_quality, next_key(seed))
+
+
+def stateless_random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any) -> Tensor:
+    """As `random_jpeg_quality`; the quality depends on `seed` alone."""
+    name = "stateless_random_jpeg_quality"
+    return _random_quality(name, image, min_jpeg_quality, max_jpeg_quality, seed_key(name, seed))

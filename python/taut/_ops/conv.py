@@ -301,9 +301,8 @@ def depthwise_conv2d_backprop_input(
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` with respect to its input."""
     filter, rates = as_tensor(filter), _rates("depthwise_conv2d_backprop_input", dilations, data_format)
-    x = raw.zeros(as_ints(input_sizes), filter.dtype)
     return _backprop(
-        lambda t: depthwise_conv2d(t, filter, strides, padding, data_format, rates), x, as_tensor(out_backprop)
+        lambda x: depthwise_conv2d(x, filter, strides, padding, data_format, rates), input_sizes, out_backprop, filter
     )
 
 
@@ -319,9 +318,8 @@ def depthwise_conv2d_backprop_filter(
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` with respect to its filter."""
     input, rates = as_tensor(input), _rates("depthwise_conv2d_backprop_filter", dilations, data_format)
-    filter = raw.zeros(as_ints(filter_sizes), input.dtype)
     return _backprop(
-        lambda t: depthwise_conv2d(input, t, strides, padding, data_format, rates), filter, as_tensor(out_backprop)
+        lambda w: depthwise_conv2d(input, w, strides, padding, data_format, rates), filter_sizes, out_backprop, input
     )
 
 
@@ -333,11 +331,12 @@ def _rates(name: str, dilations: Any, data_format: str) -> list[int]:
     return rates[1:3] if data_format == "NHWC" else rates[2:]
 
 
-def _backprop(f: Any, x: Tensor, upstream: Tensor) -> Tensor:
-    """The gradient of a function that is linear in `x`."""
+def _backprop(f: Any, sizes: ShapeLike, upstream: TensorLike, other: Tensor) -> Tensor:
+    """The gradient of a function that is linear in a tensor of this shape, and of the type of its other operand."""
     from ..tape import GradientTape
 
+    x = raw.zeros(as_ints(sizes), other.dtype)
     with GradientTape() as tape:
         tape.watch(x)
         y = f(x)
-    return tape.gradient(y, x, output_gradients=upstream)
+    return tape.gradient(y, x, output_gradients=as_tensor(upstream))

@@ -20,7 +20,11 @@ _has_seed = False
 def set_seed(seed: int) -> None:
     """Sets the global seed and resets the global counter."""
     global _has_seed
-    _native.set_seed(int(seed))
+    try:
+        number = int(seed)
+    except (TypeError, ValueError):
+        refuse("set_seed", f"seed must be an integer, got {seed!r}", TypeError)
+    _native.set_seed(number)
     _has_seed = True
 
 

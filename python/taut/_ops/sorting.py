@@ -85,6 +85,13 @@ def _unique(name: str, x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tenso
     )
 
 
+class TopK(NamedTuple):
+    """The largest or smallest elements, and their indices."""
+
+    values: Tensor
+    indices: Tensor
+
+
 def approx_max_k(
     operand: TensorLike,
     k: int,
@@ -114,3 +121,18 @@ def approx_min_k(
     """The `k` smallest elements along an axis, and their indices. They are exact, which every `recall_target` allows."""
     values, indices = approx_max_k(-as_tensor(operand), k, reduction_dimension)
     return -values, indices
+
+
+def approx_top_k(
+    input: TensorLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    is_max_k: bool = True,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> TopK:
+    """The `k` largest elements along an axis, or the smallest, and their indices: exact, as `approx_max_k`."""
+    pick = approx_max_k if is_max_k else approx_min_k
+    return TopK(*pick(input, k, reduction_dimension))

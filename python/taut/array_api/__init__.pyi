@@ -6,11 +6,10 @@ from typing import Any
 
 from .._native import DType, Tensor
 from .._typing import AxisLike, DTypeLike, IntsLike, TensorLike
-from .._native import from_dlpack as from_dlpack
 from ._creation import (
-    arange as arange, asarray as asarray, empty as empty, empty_like as empty_like, eye as eye, full as full,
-    full_like as full_like, linspace as linspace, meshgrid as meshgrid, ones as ones, ones_like as ones_like, zeros
-    as zeros, zeros_like as zeros_like,
+    arange as arange, asarray as asarray, empty as empty, empty_like as empty_like, eye as eye, from_dlpack as
+    from_dlpack, full as full, full_like as full_like, linspace as linspace, meshgrid as meshgrid, ones as ones,
+    ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
 )
 from ._elementwise import (
     clip as clip, copysign as copysign, hypot as hypot, log10 as log10, log2 as log2, nextafter as nextafter,

@@ -128,8 +128,14 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLi
     return raw.eye(n_rows, n_cols, [], dtypes.float32 if dtype is None else dtype, k)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
     """Creates coordinate arrays of an n-dimensional grid, one per axis."""
-    if not arrays:
-        return ()
-    return as_tuple(raw.meshgrid(list(arrays), indexing))
+    return list(as_tuple(raw.meshgrid(list(arrays), indexing))) if arrays else []
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array with the memory of an object of another library, or with a copy of it if `copy` is true."""
+    made = _native.from_dlpack(x)
+    if device is not None:
+        made.to_device(device)
+    return _native.own_tensor(np.array(made)) if copy else made

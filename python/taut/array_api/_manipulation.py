@@ -32,7 +32,7 @@ def concat(arrays: Sequence, /, *, axis: int | None = 0) -> Array:
     return raw.concat(list(arrays), axis)
 
 
-def expand_dims(x: TensorLike, /, *, axis: int = 0) -> Array:
+def expand_dims(x: TensorLike, /, axis: int = 0) -> Array:
     """Inserts an axis of size 1."""
     return raw.expand_dims(x, axis)
 

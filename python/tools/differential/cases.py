@@ -58,6 +58,20 @@ def namespace(tf: Any) -> dict[str, Any]:
     def traced(f: Any, *args: Any) -> Any:
         return tf.function(f)(*args)
 
+    def operator(op: Any, x: Any) -> Any:
+        """What a square linear operator computes."""
+        found = [op.to_dense(), op.matmul(x), op.matmul(x, adjoint=True), op.matmul(x, adjoint_arg=True)]
+        found += [op.matvec(x[..., 0]), op.solve(x), op.solve(x, adjoint=True), op.solvevec(x[..., 0], adjoint=True)]
+        found += [op.diag_part(), op.trace(), op.determinant(), op.log_abs_determinant(), op.cond(), op.shape, op.dtype]
+        found += [op.inverse().to_dense(), op.H.to_dense(), op.add_to_tensor(x), op.batch_shape, op.shape_tensor()]
+        return [*found, op.is_square, int(op.domain_dimension), int(op.range_dimension), op.tensor_rank]
+
+    class Point:
+        """A class that converts to a tensor when a function is registered for it."""
+
+        def __init__(self, y: float) -> None:
+            self.y = y
+
     def folder() -> str:
         return os.path.join(tempfile.mkdtemp(), "here")
 
@@ -80,8 +94,10 @@ def namespace(tf: Any) -> dict[str, Any]:
         "jvp": jvp,
         "labels": tensor([1, 0, 3], np.int64),
         "np": np,
+        "operator": operator,
         "p": tensor(rng.uniform(0.5, 3.0, (3, 4))),
         "p64": tensor(rng.uniform(0.5, 3.0, (3, 4)), np.float64),
+        "point": Point,
         "pos": tensor(positive, np.float64),
         "q64": tensor(rng.uniform(0.3, 4.0, (3, 4)), np.float64),
         "r": lambda: tf.data.Dataset.range(5),

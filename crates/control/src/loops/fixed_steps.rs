@@ -228,8 +228,10 @@ pub(crate) fn element_count(elements: &impl Nest) -> Result<usize> {
     let Some(first) = list.first() else {
         return Err(Error::value("expected at least one tensor of elements, got no elements"));
     };
-    for (tensor, path) in list.iter().zip(&paths) {
-        let which = if path.is_empty() { "the input".into() } else { format!("input {path}") };
+    for (place, tensor) in list.iter().enumerate() {
+        // A single string is two tensors without a path.
+        let path = paths.get(place).filter(|path| !path.is_empty());
+        let which = path.map_or_else(|| "the input".to_owned(), |path| format!("input {path}"));
         if tensor.rank() == 0 {
             let message = format!("{which} must have rank >= 1, got {}", tensor.spec());
             return Err(Error::shape(message));

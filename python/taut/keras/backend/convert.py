@@ -16,6 +16,7 @@ from keras.src.backend.common import KerasVariable, dtypes, standardize_dtype
 from keras.src.backend.config import floatx
 
 import taut as tf
+from taut.keras.backend import float8
 
 # Keras narrows float64 results on backends without 64-bit types. Taut has them. For integers the rule stays (see
 # `promoted_type`), so
@@ -34,6 +35,8 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
     if sparse or ragged:
         raise ValueError("Sparse and ragged tensors are not supported by the taut backend.")
     dtype = None if dtype is None else standardize_dtype(dtype)
+    if dtype in float8.TYPES:
+        return float8.round_to(floating(x), dtype)
     if isinstance(x, KerasVariable):
         x = x.value
     elif isinstance(x, tf.IndexedSlices):

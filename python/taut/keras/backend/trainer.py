@@ -7,6 +7,7 @@ are Python. Layers that are not built yet are built by the first step, so a mode
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -172,7 +173,9 @@ class Trainer(base_trainer.Trainer):
         if layers_built and type(self).train_step is Trainer.train_step:
             self.optimizer.build(self.trainable_variables)
         else:
-            trace_once(step, batch)
+            # A step whose shapes depend on values runs op by op; its first run builds the optimizer.
+            with contextlib.suppress(tf.errors.DynamicShapeError):
+                trace_once(step, batch)
 
     def make_train_function(self, force: bool = False) -> Callable:
         """The function from batches to the logs of the last one, created once."""

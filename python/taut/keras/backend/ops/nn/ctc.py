@@ -8,6 +8,7 @@ import numpy as np
 
 import taut as tf
 from taut import _native
+from taut._ops.ctc import best_paths
 from taut.keras.backend.convert import convert_to_tensor, promoted_type, shape_of, type_of
 
 
@@ -78,7 +79,7 @@ def _beam_search(
         chances, counts = np.asarray(values[0], np.float64), np.asarray(values[1])
         paths, scores = np.full((top_paths, batch, steps), -1, np.int32), np.full((batch, top_paths), -np.inf)
         for row in range(batch):
-            found = _best_paths(chances[row, : counts[row]], beam_width, blank)
+            found = best_paths(chances[row, : counts[row]], beam_width, blank)
             for place, (path, score) in enumerate(found[:top_paths]):
                 paths[place, row, : len(path)] = path
                 scores[row, place] = score
@@ -89,33 +90,3 @@ def _beam_search(
         "numpy_function", decoded, [tf.nn.log_softmax(logits), lengths], results, False
     )
     return labels, scores
-
-
-def _best_paths(chances: Any, beam_width: int, blank: int) -> list[tuple[tuple[int, ...], float]]:
-    """The likeliest label sequences of log-probabilities (time, classes), the best first.
-
-    A beam holds, for each sequence, the log-probabilities of the alignments that end with a label and with a blank.
-    """
-    beams: dict[tuple[int, ...], list[float]] = {(): [-np.inf, 0.0]}
-    for now in chances:
-        after: dict[tuple[int, ...], list[float]] = {}
-
-        def add(path: tuple[int, ...], end: int, score: float, after: dict = after) -> None:
-            entry = after.setdefault(path, [-np.inf, -np.inf])
-            entry[end] = float(np.logaddexp(entry[end], score))
-
-        for path, (label_score, blank_score) in beams.items():
-            total = float(np.logaddexp(label_score, blank_score))
-            for kind, chance in enumerate(now):
-                if kind == blank:
-                    add(path, 1, total + chance)
-                elif path and kind == path[-1]:
-                    add(path, 0, label_score + chance)
-                    add((*path, kind), 0, blank_score + chance)
-                else:
-                    add((*path, kind), 0, total + chance)
-        best = sorted(after, key=lambda path: -float(np.logaddexp(after[path][0], after[path][1])))[:beam_width]
-        beams = {path: after[path] for path in best}
-    return sorted(
-        ((path, float(np.logaddexp(ends[0], ends[1]))) for path, ends in beams.items()), key=lambda one: -one[1]
-    )

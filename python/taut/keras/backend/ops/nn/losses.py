@@ -47,7 +47,7 @@ def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool 
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=output)
     # A label out of range has no one in its one-hot row: its loss would be 0.
     in_range = tf.reduce_all((target >= 0) & (target < classes))
-    tf.debugging.Assert(in_range, [f"labels must be in [0, {classes}), got", target])
+    tf.debugging.Assert(in_range, [f"labels must be in [0, {classes})"])
     if from_logits:
         logs = tf.nn.log_softmax(output, axis=axis)
     else:

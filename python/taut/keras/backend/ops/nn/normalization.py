@@ -8,15 +8,19 @@ from typing import Any
 from keras.src.backend.config import floatx
 
 import taut as tf
+from taut.keras.backend import distributed
 from taut.keras.backend.convert import axes_of, broadcast_shape, convert_to_tensor, type_of
 
 
 def moments(
     x: Any, axes: int | Sequence[int], keepdims: bool = False, synchronized: bool = False
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes mean and variance along axes; in 32 bits for float16, clamped to its range."""
-    if synchronized:
-        raise NotImplementedError("keras.ops.moments with synchronized=True is not implemented on the taut backend")
+    """Computes mean and variance along axes; in 32 bits for float16, clamped to its range.
+
+    Those of one process are synchronized as they are.
+    """
+    if synchronized and distributed.active() is not None:
+        raise NotImplementedError("keras.ops.moments: synchronized=True is for one process, several train this model")
     x = convert_to_tensor(x)
     axes = axes_of(axes, len(x.shape))
     narrow = type_of(x) == "float16"

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 import taut as tf
-from taut.keras.backend.convert import axes_of, convert_to_tensor, promote, shape_of, size_of, slice_axis
+from taut.keras.backend.convert import (
+    axes_of,
+    broadcast_shape,
+    convert_to_tensor,
+    floating,
+    is_float,
+    promote,
+    shape_of,
+    size_of,
+    slice_axis,
+)
 
 
 def ndim(x: Any) -> int:
@@ -162,15 +172,52 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
         return tf.where(inside, tf.pad(x, widths), convert_to_tensor(constant_values, x.dtype))
     if mode in ("reflect", "symmetric"):
         return tf.pad(x, widths, mode=mode.upper())
-    if mode not in ("edge", "wrap"):
-        raise NotImplementedError(f"keras.ops.pad with mode={mode!r} is not implemented on the taut backend")
+    if mode not in PAD_MODES:
+        raise ValueError(f"`mode` must be one of {', '.join(PAD_MODES)}. Received: mode={mode!r}")
     for axis, (before, after) in enumerate(widths):
         if before or after:
-            count = shape_of(x)[axis]
-            places = np.arange(-before, count + after)
-            places = np.clip(places, 0, count - 1) if mode == "edge" else places % count
-            x = tf.gather(x, places.astype("int32"), axis=axis)
+            x = pad_axis(x, axis, before, after, mode)
     return x
+
+
+PAD_MODES = (
+    "circular",
+    "constant",
+    "edge",
+    "empty",
+    "linear_ramp",
+    "maximum",
+    "mean",
+    "minimum",
+    "reflect",
+    "symmetric",
+    "wrap",
+)
+
+
+def pad_axis(x: tf.Tensor, axis: int, before: int, after: int, mode: str) -> tf.Tensor:
+    """Pads one axis as NumPy does; "empty" pads with zeros, and "circular" is "wrap"."""
+    count = shape_of(x)[axis]
+    places = np.arange(-before, count + after)
+    if mode in ("edge", "wrap", "circular"):
+        places = np.clip(places, 0, count - 1) if mode == "edge" else places % count
+        return tf.gather(x, places.astype("int32"), axis=axis)
+    widths = [[before, after] if i == axis else [0, 0] for i in range(len(x.shape))]
+    if mode == "empty":
+        return tf.pad(x, widths)
+    inside = tf.reshape(tf.constant((places >= 0) & (places < count)), broadcast_shape(axis, len(x.shape)))
+    if mode == "linear_ramp":
+        # From 0 at the ends to the edge.
+        parts = [np.arange(before) / max(before, 1), np.ones(count), np.arange(after)[::-1] / max(after, 1)]
+        edge = floating(pad_axis(x, axis, before, after, "edge"))
+        around = edge * tf.reshape(tf.constant(np.concatenate(parts), edge.dtype), broadcast_shape(axis, len(x.shape)))
+        around = around if is_float(x) else tf.floor(around)
+    elif mode == "mean":
+        mean = tf.reduce_mean(floating(x), axis, keepdims=True)
+        around = mean if is_float(x) else tf.round(mean)
+    else:
+        around = (tf.reduce_max if mode == "maximum" else tf.reduce_min)(x, axis, keepdims=True)
+    return tf.where(inside, tf.pad(x, widths), tf.cast(around, x.dtype))
 
 
 # Joining and splitting.
