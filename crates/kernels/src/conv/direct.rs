@@ -131,9 +131,10 @@ impl<S: Sum> Convolution<'_, S> {
             let packed = &mut packed[..depth * to.next_multiple_of(width)];
             self.pack_weights(&phase, width, packed);
             let total = self.problem.n * phase.pixels.iter().product::<usize>();
-            let chunk = match worth_sharing(self.problem.work()) {
-                true => total.div_ceil(TASKS).min(PIXELS).next_multiple_of(ROWS),
-                false => total,
+            let chunk = if worth_sharing(self.problem.work()) {
+                total.div_ceil(TASKS).min(PIXELS).next_multiple_of(ROWS)
+            } else {
+                total
             };
             let windows = Windows { source: self.source, phase, zeros: &*zeros, from, to, grid: *self.grid };
             let packed = &*packed;
@@ -351,7 +352,7 @@ impl<S: Sum> Windows<'_, S> {
                         [self.element(tile[i].first + offset, self.from)],
                         by_c,
                         rows,
-                    )
+                    );
                 };
                 [sums[i]] = sum;
             }

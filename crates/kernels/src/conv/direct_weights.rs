@@ -260,7 +260,7 @@ impl<S> Source<'_, S> {
     #[inline(always)]
     fn check(&self, firsts: [isize; 2], reach: isize) {
         let len = self.data.len();
-        let inside = firsts.iter().all(|&at| ((at as usize) < len) & (((at + reach) as usize) < len));
+        let inside = firsts.iter().all(|&at| (at as usize) < len && ((at + reach) as usize) < len);
         assert!(inside, "pixel outside its images");
     }
 }

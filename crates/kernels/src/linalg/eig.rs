@@ -71,7 +71,7 @@ fn normalize_columns(mut matrix: MatMut<'_, C>) {
     for j in 0..matrix.ncols() {
         let length = (0..matrix.nrows()).map(|i| matrix[(i, j)].norm_sqr()).sum::<f64>().sqrt();
         if length > 0.0 {
-            (0..matrix.nrows()).for_each(|i| matrix[(i, j)] = matrix[(i, j)] / length);
+            (0..matrix.nrows()).for_each(|i| matrix[(i, j)] /= length);
         }
     }
 }
