@@ -18,7 +18,8 @@ from ._ops.creation import (
     range, sequence_mask as sequence_mask, zeros as zeros,
 )
 from ._ops.decompositions import sqrtm as matrix_square_root
-from ._ops.elementwise import add_n as add_n, scalar_mul as scalar_mul, truncatediv as truncatediv
+from ._ops.elementwise import add_n as add_n, complex as complex, scalar_mul as scalar_mul, truncatediv as truncatediv
+from ._ops.fourier import fftnd as fftnd, ifftnd as ifftnd, irfftnd as irfftnd, rfftnd as rfftnd
 from ._ops.histogram import (
     histogram_fixed_width as histogram_fixed_width, histogram_fixed_width_bins as histogram_fixed_width_bins,
 )
@@ -35,7 +36,7 @@ from ._ops.initializers import (
     random_normal_initializer, random_uniform_initializer as random_uniform_initializer, zeros_initializer as
     zeros_initializer,
 )
-from ._ops.linalg import einsum as einsum, matmul as matmul, tensordot as tensordot
+from ._ops.linalg import eig as eig, eigvals as eigvals, einsum as einsum, matmul as matmul, tensordot as tensordot
 from ._ops.norm import global_norm as global_norm, norm as norm
 from ._ops.py_function import numpy_function as numpy_function, print as print, py_function as py_function
 from ._ops.reduction import (
@@ -69,9 +70,10 @@ from .custom_gradient import (
     custom_gradient as custom_gradient, grad_pass_through as grad_pass_through, recompute_grad as recompute_grad,
 )
 from .dtypes import (
-    as_dtype as as_dtype, bfloat16 as bfloat16, bool as bool, double as double, float16 as float16, float32 as
-    float32, float64 as float64, half as half, int16 as int16, int32 as int32, int64 as int64, int8 as int8, string
-    as string, uint16 as uint16, uint32 as uint32, uint64 as uint64, uint8 as uint8,
+    as_dtype as as_dtype, bfloat16 as bfloat16, bool as bool, complex128 as complex128, complex64 as complex64,
+    double as double, float16 as float16, float32 as float32, float64 as float64, half as half, int16 as int16,
+    int32 as int32, int64 as int64, int8 as int8, string as string, uint16 as uint16, uint32 as uint32, uint64 as
+    uint64, uint8 as uint8,
 )
 from .function import (
     executing_eagerly as executing_eagerly, function as function, init_scope as init_scope, inside_function as
@@ -107,8 +109,8 @@ from . import array_api as array_api, autodiff as autodiff, autograph as autogra
 from . import compat as compat, config as config, data as data, debugging as debugging, dtypes as dtypes
 from . import distribute as distribute, errors as errors
 from . import image as image, keras as keras, linalg as linalg, math as math, memory as memory, nest as nest
-from . import nn as nn, optimizers as optimizers, profiler as profiler, random as random, test as test, train as train
-from . import version as version
+from . import nn as nn, optimizers as optimizers, profiler as profiler, random as random, signal as signal, test as test
+from . import train as train, version as version
 
 initializers: Any
 losses: Any
@@ -147,10 +149,37 @@ __all__ = [
     "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "type_spec_from_value", "uint16", "uint32",
     "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "variable_creator_scope",
     "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
+    "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
+    "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater", "assert_less",
+    "assert_rank", "atan", "atan2", "atanh", "batch_to_space", "bfloat16", "bitcast", "bool", "boolean_mask",
+    "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast", "clip_by_global_norm",
+    "clip_by_norm", "clip_by_value", "complex", "complex128", "complex64", "concat", "cond", "constant",
+    "constant_initializer", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient",
+    "device", "divide", "double", "dynamic_partition", "dynamic_stitch", "eig", "eigvals", "einsum", "ensure_shape",
+    "equal", "executing_eagerly", "exp", "expand_dims", "extract_volume_patches", "eye", "fftnd", "fill", "float16",
+    "float32", "float64", "floor", "floordiv", "foldl", "foldr", "from_dlpack", "function", "gather", "gather_nd",
+    "get_current_name_scope", "get_logger", "get_static_value", "global_norm", "grad_pass_through", "gradients",
+    "greater", "greater_equal", "group", "guarantee_const", "half", "hessians", "histogram_fixed_width",
+    "histogram_fixed_width_bins", "identity", "identity_n", "ifftnd", "init_scope", "inside_function", "int16",
+    "int32", "int64", "int8", "irfftnd", "is_symbolic_tensor", "is_tensor", "less", "less_equal", "linspace",
+    "logical_and", "logical_not", "logical_or", "map_fn", "matmul", "matrix_square_root", "maximum", "meshgrid",
+    "minimum", "multiply", "name_scope", "negative", "no_op", "norm", "not_equal", "numpy_function", "one_hot",
+    "ones", "ones_initializer", "ones_like", "pad", "parallel_stack", "pow", "print", "py_function",
+    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad",
+    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum", "repeat", "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "rfftnd",
+    "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape",
+    "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "space_to_batch_nd",
+    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract",
+    "switch_case", "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile", "timestamp",
+    "trace_specs", "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "type_spec_from_value", "uint16",
+    "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack",
+    "variable_creator_scope", "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
+    """The absolute value of each element; of complex numbers, a float. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
 
 def acos(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The arccosine of each element, in [0, pi]; NaN outside [-1, 1]."""
@@ -306,7 +335,7 @@ def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The logistic function, `1 / (1 + exp(-x))`."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sign of each element: -1, 0 or 1; NaN stays NaN."""
+    """The sign of each element: -1, 0 or 1; NaN stays NaN. Of a complex number, the number divided by its absolute value."""
 
 def sin(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The sine of each element, in radians."""

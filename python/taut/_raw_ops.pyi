@@ -5,7 +5,7 @@ from ._native import DType, Tensor
 from ._typing import AxisLike, DTypeLike, IntsLike, TensorLike
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
+    """The absolute value of each element; of complex numbers, a float. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
 
 def acos(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The arccosine of each element, in [0, pi]; NaN outside [-1, 1]."""
@@ -18,6 +18,9 @@ def add(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
 
 def all(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
     """Whether all elements are true (nonzero) over axes; over all axes if `axes` is `None`."""
+
+def angle(x: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The angle of each element in the complex plane, in radians; of real numbers, 0 or pi."""
 
 def any(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
     """Whether any element is true (nonzero) over axes; over all axes if `axes` is `None`."""
@@ -191,8 +194,14 @@ def clip_by_value(
 ) -> Tensor:
     """Clips each element to `[clip_value_min, clip_value_max]`. Where the minimum exceeds the maximum, the result is the maximum; NaN stays NaN."""
 
+def complex(real: TensorLike, imag: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The complex numbers with these real and imaginary parts, which are `float32` or `float64`."""
+
 def concat(values: Sequence[TensorLike], axis: int = ..., *, name: str | None = ...) -> Tensor:
     """Concatenates tensors along an existing axis; dtypes promote as in arithmetic. A single tensor is returned unchanged."""
+
+def conj(x: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The complex conjugate of each element; of real numbers, the tensor itself."""
 
 def conv1d(
     x: TensorLike,
@@ -358,8 +367,14 @@ def div_no_nan(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tenso
 def dropout(x: TensorLike, rate: float, key: TensorLike, *, name: str | None = ...) -> Tensor:
     """Dropout: sets elements to zero with probability `rate` and scales the others by `1 / (1 - rate)`, which preserves the expectation. The mask is a function of the key (`uint64[2]`)."""
 
+def eig(a: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor]:
+    """The eigenvalues of general matrices, in no particular order, and eigenvectors as the columns of a matrix. They are complex; a vector has length 1 and a positive real number as its largest element."""
+
 def eigh(a: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor]:
     """The eigendecomposition of symmetric matrices: eigenvalues in ascending order, and eigenvectors as columns. Only the lower triangle is read."""
+
+def eigvals(a: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The eigenvalues of general matrices, in no particular order. They are complex."""
 
 def eigvalsh(a: TensorLike, *, name: str | None = ...) -> Tensor:
     """The eigenvalues of symmetric matrices in ascending order. Only the lower triangle is read."""
@@ -407,6 +422,9 @@ def eye(
     name: str | None = ...,
 ) -> Tensor:
     """Identity matrices: ones on diagonal `k` and zeros elsewhere, in shape `batch_shape + [num_rows, num_columns]`."""
+
+def fft(x: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The discrete Fourier transform along the last axis, `y[k] = sum over j of x[j] exp(-2 pi i j k / n)`."""
 
 def floor(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """Rounds down: the largest integer <= each element."""
@@ -462,6 +480,12 @@ def group_norm(
 
 def identity(input: TensorLike, *, name: str | None = ...) -> Tensor:
     """Copies a tensor into a new row-major buffer; a copy of a view does not keep the viewed tensor alive."""
+
+def ifft(x: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The inverse of [`fft`]: `y[k] = sum over j of x[j] exp(2 pi i j k / n) / n`."""
+
+def imag(x: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The imaginary part of each element; zeros of real numbers."""
 
 def inv(a: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse of each matrix; a singular matrix is an error."""
@@ -693,6 +717,9 @@ def range(
 ) -> Tensor:
     """The sequence `start`, `start + delta`, … up to but excluding `limit`."""
 
+def real(x: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The real part of each element; of real numbers, the tensor itself."""
+
 def reciprocal(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The reciprocal of each element, `1 / x`; integers give `float32`."""
 
@@ -770,7 +797,7 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, *,
     """Elementwise binary cross-entropy of labels and `sigmoid(logits)`, computed as `max(x, 0) - x * labels + log(1 + e^-|x|)`, which does not overflow."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sign of each element: -1, 0 or 1; NaN stays NaN."""
+    """The sign of each element: -1, 0 or 1; NaN stays NaN. Of a complex number, the number divided by its absolute value."""
 
 def silu(features: TensorLike, beta: float = ..., *, name: str | None = ...) -> Tensor:
     """Sigmoid linear unit, or swish: `features * sigmoid(beta * features)`. `beta` is usually 1."""

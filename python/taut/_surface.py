@@ -121,8 +121,8 @@ _LINALG: Rows = {
     **objects("_ops.creation", "eye"),
     **objects(
         "_ops.linalg",
-        """adjoint cholesky_solve cross eig eigh eigvals einsum expm inv logdet lstsq matmul matrix_rank matrix_transpose matvec pinv qr
-        slogdet solve svd tensordot trace triangular_solve""",
+        """adjoint cholesky_solve cross eig eigh eigvals einsum expm inv logdet lstsq matmul matrix_rank matrix_transpose
+        matvec pinv qr slogdet solve svd tensordot trace triangular_solve""",
     ),
     **objects(
         "_ops.decompositions",

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
+    """The absolute value of each element; of complex numbers, a float. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
 
 def acos(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The arccosine of each element, in [0, pi]; NaN outside [-1, 1]."""
@@ -253,7 +253,7 @@ def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The logistic function, `1 / (1 + exp(-x))`."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sign of each element: -1, 0 or 1; NaN stays NaN."""
+    """The sign of each element: -1, 0 or 1; NaN stays NaN. Of a complex number, the number divided by its absolute value."""
 
 def sin(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The sine of each element, in radians."""

@@ -76,9 +76,28 @@ def test_defaults():
     info = xp.__array_namespace_info__()
     assert info.default_dtypes()["integral"] == xp.int64
     assert info.devices() == ["cpu"]
-    assert set(info.dtypes()) == set(NAMES)
+    assert set(info.dtypes()) == {*NAMES, "complex64", "complex128"}
+    assert set(info.dtypes(kind="complex floating")) == {"complex64", "complex128"}
     assert set(info.dtypes(kind="unsigned integer")) == {"uint8", "uint16", "uint32", "uint64"}
     assert info.capabilities()["boolean indexing"]
+
+
+def test_complex_numbers_and_transforms():
+    array = np.array([1 + 2j, -0.5, 3 - 1j, 2j])
+    z = xp.asarray(array)
+    assert z.dtype == xp.complex128 and xp.isdtype(z.dtype, "complex floating") and xp.isdtype(z.dtype, "numeric")
+    assert xp.finfo(xp.complex64).eps == xp.finfo(xp.float32).eps
+    for name in ("real", "imag", "conj", "abs"):
+        close(getattr(xp, name)(z), getattr(np, name)(array))
+    close(xp.vecdot(z, z), np.vdot(array, array))
+    for name in ("fft", "ifft", "hfft", "irfft"):
+        for norm in ("backward", "ortho", "forward"):
+            close(getattr(xp.fft, name)(z, norm=norm), getattr(np.fft, name)(array, norm=norm))
+    close(xp.fft.rfft(xp.real(z), n=6), np.fft.rfft(array.real, 6))
+    close(xp.fft.ihfft(xp.real(z)), np.fft.ihfft(array.real))
+    close(xp.fft.fftn(xp.reshape(z, (2, 2)), axes=(0,)), np.fft.fftn(array.reshape(2, 2), axes=(0,)))
+    close(xp.fft.fftfreq(5, d=0.5), np.fft.fftfreq(5, 0.5))
+    close(xp.fft.fftshift(z), np.fft.fftshift(array))
 
 
 def test_ranges():

@@ -113,6 +113,7 @@ def test_results_of_ops_with_several_outputs():
     matrix = tf.constant([[2.0, 1.0], [1.0, 3.0]])
     calls = {
         "clip_by_global_norm": ([matrix, matrix], 1.0),
+        "eig": (matrix,),
         "eigh": (matrix,),
         "lstsq": (matrix, matrix),
         "meshgrid": ([tf.range(2), tf.range(3)],),

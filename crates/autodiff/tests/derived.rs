@@ -18,18 +18,18 @@ fn is_checked(dtype: DType) -> bool {
 }
 
 /// A tensor like another one, from its elements as [`values`] returns them.
-fn like(tensor: &Tensor, values: &[f64]) -> Tensor {
+fn like(tensor: &Tensor, values: &[f64]) -> Result<Tensor> {
     if !tensor.dtype().is_complex() {
-        return Tensor::from_slice(values, tensor.shape().clone()).unwrap();
+        return Tensor::from_slice(values, tensor.shape().clone());
     }
     let elements: Vec<Complex<f64>> =
         values.as_chunks().0.iter().map(|&[re, im]| Complex { re, im }).collect();
-    Tensor::from_vec(elements, tensor.shape().clone()).unwrap()
+    Tensor::from_vec(elements, tensor.shape().clone())
 }
 
 /// The sum of the products of all real numbers, or parts of complex ones, with these weights.
 fn dot(tensor: &Tensor, weights: &[f64]) -> Result<Tensor> {
-    let weights = like(tensor, weights);
+    let weights = like(tensor, weights)?;
     sum(real(mul(tensor, conj(weights)?)?)?, None, false)
 }
 
@@ -113,7 +113,7 @@ fn moved(floats: &[Tensor], directions: &[Vec<f64>], step: f64) -> Vec<Tensor> {
         .zip(directions)
         .map(|(tensor, direction)| {
             let moved: Vec<f64> = values(tensor).iter().zip(direction).map(|(v, d)| v + step * d).collect();
-            like(tensor, &moved)
+            like(tensor, &moved).unwrap()
         })
         .collect()
 }
@@ -267,7 +267,7 @@ fn forward_mode_agrees_with_the_gradient() {
             let dot =
                 |(g, d): (&Tensor, &Vec<f64>)| -> f64 { values(g).iter().zip(d).map(|(g, d)| g * d).sum() };
             let want: f64 = found.iter().zip(&along).map(dot).sum();
-            let tangents: Vec<Tensor> = floats.iter().zip(&along).map(|(t, d)| like(t, d)).collect();
+            let tangents: Vec<Tensor> = floats.iter().zip(&along).map(|(t, d)| like(t, d).unwrap()).collect();
             let forward = ForwardAccumulator::new(&floats, &tangents).unwrap();
             let results =
                 entry.invoke(&with_floats(&args, &floats)).unwrap_or_else(|e| panic!("{args:?}: {e}"));

@@ -12,8 +12,8 @@ from ._creation import (
     ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
 )
 from ._elementwise import (
-    clip as clip, copysign as copysign, hypot as hypot, log10 as log10, log2 as log2, nextafter as nextafter,
-    positive as positive, real as real, signbit as signbit,
+    clip as clip, conj as conj, copysign as copysign, hypot as hypot, imag as imag, log10 as log10, log2 as log2,
+    nextafter as nextafter, positive as positive, real as real, signbit as signbit,
 )
 from ._info import __array_namespace_info__ as __array_namespace_info__
 from ._linalg import matrix_transpose as matrix_transpose, tensordot as tensordot, vecdot as vecdot
@@ -37,11 +37,12 @@ from ._types import (
     result_type,
 )
 from ..dtypes import (
-    bool as bool, float32 as float32, float64 as float64, int16 as int16, int32 as int32, int64 as int64, int8 as
-    int8, uint16 as uint16, uint32 as uint32, uint64 as uint64, uint8 as uint8,
+    bool as bool, complex128 as complex128, complex64 as complex64, float32 as float32, float64 as float64, int16 as
+    int16, int32 as int32, int64 as int64, int8 as int8, uint16 as uint16, uint32 as uint32, uint64 as uint64, uint8
+    as uint8,
 )
 
-from . import linalg as linalg
+from . import fft as fft, linalg as linalg
 
 __array_api_version__: str
 e: float
@@ -54,22 +55,23 @@ __all__ = [
     "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "argmin",
     "argsort", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays",
-    "broadcast_to", "can_cast", "ceil", "clip", "concat", "copysign", "cos", "cosh", "count_nonzero",
-    "cumulative_prod", "cumulative_sum", "diff", "divide", "empty", "empty_like", "equal", "exp", "expand_dims",
-    "expm1", "eye", "finfo", "flip", "float32", "float64", "floor", "floor_divide", "from_dlpack", "full",
-    "full_like", "greater", "greater_equal", "hypot", "iinfo", "int16", "int32", "int64", "int8", "isdtype",
-    "isfinite", "isinf", "isnan", "less", "less_equal", "linspace", "log", "log10", "log1p", "log2", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "matrix_transpose", "max", "maximum",
-    "mean", "meshgrid", "min", "minimum", "moveaxis", "multiply", "negative", "nextafter", "nonzero", "not_equal",
-    "ones", "ones_like", "permute_dims", "positive", "pow", "prod", "real", "reciprocal", "remainder", "repeat",
-    "reshape", "result_type", "roll", "round", "searchsorted", "sign", "signbit", "sin", "sinh", "sort", "sqrt",
-    "square", "squeeze", "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot",
-    "tile", "tril", "triu", "trunc", "uint16", "uint32", "uint64", "uint8", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values", "unstack", "var", "vecdot", "where", "zeros", "zeros_like",
+    "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj", "copysign", "cos",
+    "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "divide", "empty", "empty_like", "equal",
+    "exp", "expand_dims", "expm1", "eye", "finfo", "flip", "float32", "float64", "floor", "floor_divide",
+    "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot", "iinfo", "imag", "int16", "int32",
+    "int64", "int8", "isdtype", "isfinite", "isinf", "isnan", "less", "less_equal", "linspace", "log", "log10",
+    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
+    "matrix_transpose", "max", "maximum", "mean", "meshgrid", "min", "minimum", "moveaxis", "multiply", "negative",
+    "nextafter", "nonzero", "not_equal", "ones", "ones_like", "permute_dims", "positive", "pow", "prod", "real",
+    "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round", "searchsorted", "sign",
+    "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "take",
+    "take_along_axis", "tan", "tanh", "tensordot", "tile", "tril", "triu", "trunc", "uint16", "uint32", "uint64",
+    "uint8", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot", "where",
+    "zeros", "zeros_like",
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
+    """The absolute value of each element; of complex numbers, a float. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
 
 def acos(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The arccosine of each element, in [0, pi]; NaN outside [-1, 1]."""
@@ -226,7 +228,7 @@ def round(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """Rounds to the nearest integer; ties go to the even one."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sign of each element: -1, 0 or 1; NaN stays NaN."""
+    """The sign of each element: -1, 0 or 1; NaN stays NaN. Of a complex number, the number divided by its absolute value."""
 
 def sin(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The sine of each element, in radians."""
