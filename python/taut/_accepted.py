@@ -21,6 +21,7 @@ _SORTED = "a serialized message always has its features in the order of their na
 _ROWS_CHECKED = "row splits are always checked"
 _NO_SHARING = "a table belongs to its object"
 _SORTED_IDS = "a performance hint: ids may come in any order"
+_FEATURES = "a function is converted as far as it needs it"
 
 _CHECKED = "arguments are always checked"
 _IMMUTABLE = "tensors are immutable: sharing their memory is not visible"
@@ -79,6 +80,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "shape_invariants": "shapes may change in every loop of a converted function",
         "swap_memory": _HOST_MEMORY,
     },
+    "taut.autograph.to_code": {"experimental_optional_features": _FEATURES},
     "taut.control.foldl": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.foldr": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.map_fn": {"infer_shape": _SHAPES_KNOWN, "swap_memory": _HOST_MEMORY},
@@ -114,6 +116,10 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.experimental.numpy._arrays.full_like": {"order": "tensors are in row-major order", "subok": _IMMUTABLE},
     "taut.experimental.numpy._arrays.meshgrid": {"copy": _IMMUTABLE},
     "taut.experimental.numpy._arrays.sort": {"kind": _STABLE},
+    "taut.function.function": {
+        "experimental_autograph_options": _FEATURES,
+        "experimental_implements": "a name by which other compilers replace a function: none is used",
+    },
     "taut.io._examples.parse_example": {"example_names": "errors name examples by their index"},
     "taut.io._examples.parse_single_example": {"example_names": "errors name examples by their index"},
     "taut.io._images.decode_jpeg": {"dct_method": "a hint, of which decoders choose the exact method"},

@@ -34,7 +34,7 @@ def numpy_function(
     made of `tf.TensorSpec` with all sizes, the function runs op by op. If it is not `stateful`, it is called only if its
     results are used.
     """
-    if func is None:
+    if func is None and inp is None:
         return lambda func: _decorated(func, numpy_function, Tout=Tout, stateful=stateful)
     inputs = [as_tensor(one) for one in inp or ()]
     return _host_call("numpy_function", func, inputs, np.asarray, Tout, stateful)
@@ -52,7 +52,7 @@ def py_function(
     the program runs, without gradient, if `Tout` is made of `tf.TensorSpec` with all sizes; otherwise the function runs
     op by op.
     """
-    if func is None:
+    if func is None and inp is None:
         return lambda func: _decorated(func, py_function, Tout=Tout)
     return _host_call("py_function", func, [as_tensor(one) for one in inp or ()], as_tensor, Tout, True)
 
