@@ -521,6 +521,7 @@ fn the_report_names_the_bottleneck() {
         waiting: Duration::ZERO,
         waited: Duration::from_millis(waited),
         blocked: Duration::ZERO,
+        ignored: 0,
         workers,
         buffer: None,
     };

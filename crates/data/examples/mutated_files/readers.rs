@@ -41,9 +41,9 @@ const fn format(
 /// A byte that is compressed with deflate becomes at most 1032 bytes; a string grows by doubling.
 const DEFLATED: usize = 4 * 1032;
 
-/// An image may have 4096 bytes of pixels per byte, or a mebibyte: as stored, converted, and as a tensor, with what the decoder
-/// needs beside.
-const PIXELS: usize = 4 * 4096;
+/// An image may have 4096 bytes of pixels per byte, or a mebibyte: as stored, converted, and as a tensor. What the decoder
+/// allocates counts twice: on the heap, and as the bytes that the ledger reserves for it.
+const PIXELS: usize = 6 * 4096;
 
 const fn picture(name: &'static str, originals: fn() -> Vec<Vec<u8>>) -> Format {
     Format { name, originals, read: read_image, repair: |_| {}, factor: PIXELS, floor: 6 << 20 }
