@@ -145,7 +145,9 @@ def test_random_maps_draw_anew_in_each_epoch_unless_there_is_a_seed(monkeypatch)
     assert seeded == epochs() and seeded[0] == seeded[1]
 
 
-@pytest.mark.parametrize("loop", [tf.map_fn, tf.foldl, tf.foldr, tf.scan])
+@pytest.mark.parametrize("loop", [tf.foldl, tf.foldr, tf.scan])
 def test_loops_refuse_a_single_string(loop):
     with pytest.raises(ValueError, match="must have rank >= 1"):
-        loop(lambda *x: x[0], "SAME")
+        loop(lambda state, _: state, "SAME", 1.0)
+    with pytest.raises(ValueError, match="must have rank >= 1"):
+        tf.map_fn(lambda x: x, "SAME")
