@@ -22,7 +22,7 @@ fn write_table(path: &std::path::Path, rows: usize) -> Result<()> {
     for (row, (area, city)) in area.iter().zip(&city).enumerate() {
         let rent = 5 * area + 300 * city;
         let area = if row % 50 == 0 { String::new() } else { area.to_string() };
-        text += &format!("{area},{},{rent}\n", CITIES[*city as usize]);
+        text.extend([area.as_str(), ",", CITIES[*city as usize], ",", &rent.to_string(), "\n"]);
     }
     Ok(std::fs::write(path, text)?)
 }

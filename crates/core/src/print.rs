@@ -111,7 +111,7 @@ fn words(view: &View<'_>, positions: &[usize], precision: Option<usize>) -> Vec<
         dtype if dtype.is_complex() => {
             let parts: Vec<(f64, f64)> = dispatch!(dtype, T in complex => {
                 let data = view.data::<T>();
-                positions.iter().map(|&at| (data[at].re.into(), data[at].im.into())).collect()
+                positions.iter().map(|&at| (data[at].re.to_f64(), data[at].im.to_f64())).collect()
             });
             number::complex(dtype.part(), &parts, precision, view.shape().is_empty())
         }
