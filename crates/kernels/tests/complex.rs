@@ -1,5 +1,8 @@
 //! Functions of complex numbers: NumPy's values, on both sides of the branch cuts.
 
+// The values are NumPy's, digit by digit.
+#![allow(clippy::approx_constant)]
+
 use taut_kernels::dtype::Complex;
 use taut_kernels::math::complex as math;
 

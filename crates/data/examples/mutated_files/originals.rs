@@ -6,7 +6,7 @@ use arrow_ipc::writer::FileWriter;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use image::{DynamicImage, ImageFormat, RgbImage};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, GzipLevel};
 use parquet::file::properties::WriterProperties;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
@@ -171,7 +171,7 @@ pub fn parquet() -> Vec<Vec<u8>> {
     vec![
         write(Compression::UNCOMPRESSED),
         write(Compression::SNAPPY),
-        write(Compression::GZIP(Default::default())),
+        write(Compression::GZIP(GzipLevel::default())),
     ]
 }
 
@@ -185,7 +185,7 @@ pub fn arrow() -> Vec<Vec<u8>> {
 }
 
 fn lines() -> String {
-    (0..200).map(|i| format!("line {i}\n")).collect()
+    (0..200).flat_map(|i| ["line ".to_owned(), i.to_string(), "\n".to_owned()]).collect()
 }
 
 pub fn gzip() -> Vec<Vec<u8>> {
