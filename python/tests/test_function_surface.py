@@ -42,17 +42,17 @@ def test_a_concrete_function_with_open_sizes_is_traced_once():
 
 def test_host_functions_are_decorators():
     @tf.py_function(Tout=tf.float32)
-    def doubled(x):
+    def twice(x):
         return x * 2
 
     @tf.numpy_function(Tout=tf.TensorSpec([2], tf.float32))
-    def tripled(x):
+    def thrice(x):
         return np.float32(3) * x
 
     x = tf.constant([1.0, 2.0])
-    assert doubled(x).numpy().tolist() == [2, 4]
-    assert tf.function(tripled)(x).numpy().tolist() == [3, 6]
-    assert doubled.__name__ == "doubled"
+    assert twice(x).numpy().tolist() == [2, 4]
+    assert tf.function(thrice)(x).numpy().tolist() == [3, 6]
+    assert twice.__name__ == "twice"
 
 
 def test_output_gradients_have_the_structure_of_the_target():
