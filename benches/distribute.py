@@ -358,7 +358,7 @@ def main():
 
         return torch.multiprocessing.spawn(torch_rank, args=(int(sys.argv[2]),), nprocs=int(sys.argv[2]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--book", metavar="FILE", help="write the tables between their marks in this file")
     given = parser.parse_args()
     runs = Runs()
