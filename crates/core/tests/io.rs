@@ -188,7 +188,7 @@ fn unsupported_npy_files_are_errors() {
     assert_eq!(with(structure), (ErrorKind::DType, "elements must be numbers, got structures".into()));
     let object = (ErrorKind::DType, "elements must be numbers, got Python objects".into());
     assert_eq!(with(&dictionary("|O", "False", "(2,)")), object);
-    for descr in ["<c8", "<U5", "|S3", "<M8[s]", "<f16", "|V3", "", "f4", "éé"] {
+    for descr in ["<c32", "<U5", "|S3", "<M8[s]", "<f16", "|V3", "", "f4", "éé"] {
         assert_eq!(with(&dictionary(descr, "False", "(1,)")).0, ErrorKind::DType, "{descr}");
     }
     for shape in
@@ -388,8 +388,10 @@ fn safetensors_round_trip() {
     let _ledger = ledger_check();
     let directory = Directory::new("safetensors");
     let path = directory.0.join("x.safetensors");
+    // The format has no type of complex numbers of 128 bits.
     let tensors: BTreeMap<String, Tensor> = samples()
         .into_iter()
+        .filter(|t| t.dtype() != DType::C128)
         .chain(strided())
         .enumerate()
         .map(|(i, t)| (format!("\"{i}\"\\ \u{1}é 12345678901234567890"), t))
@@ -411,8 +413,8 @@ fn invalid_safetensors_files_are_errors() {
     let _exclusive = exclusive();
     let _ledger = ledger_check();
     let read = |header: &str| refusal(io::read_safetensors(&safetensors(header, &[0; 8])));
-    let unsupported = read(r#"{"w":{"dtype":"C64","shape":[1],"data_offsets":[0,8]}}"#);
-    assert_eq!(unsupported, (ErrorKind::DType, "tensor 'w': type C64 is not supported".into()));
+    let unsupported = read(r#"{"w":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]}}"#);
+    assert_eq!(unsupported, (ErrorKind::DType, "tensor 'w': type F8_E4M3 is not supported".into()));
     for broken in [
         "",
         "{",

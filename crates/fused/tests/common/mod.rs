@@ -200,7 +200,7 @@ pub fn constant<T: Element>(value: T) -> TileConstant {
 /// A program that the choices select, with at most `outputs` outputs.
 pub fn random_program(choices: &mut Choices, random: &mut Random, outputs: usize) -> TileProgram {
     let floats = [DType::F32, DType::F64, DType::F16, DType::BF16];
-    let some: Vec<DType> = if choices.below(2) == 0 { floats.to_vec() } else { DType::ALL.to_vec() };
+    let some: Vec<DType> = if choices.below(2) == 0 { floats.to_vec() } else { DType::REAL.to_vec() };
     let inputs: Vec<DType> = (0..=choices.below(4)).map(|_| choices.pick(&some)).collect();
     let constants: Vec<TileConstant> = (0..choices.below(4))
         .map(|_| {
@@ -228,14 +228,16 @@ pub fn random_program(choices: &mut Choices, random: &mut Random, outputs: usize
                 step(Code::Unary(choices.pick(&codes)), &[x])
             }
             4..=6 => {
-                let codes: Vec<Binary> =
-                    Binary::ALL.into_iter().filter(|code| code.result(dtype).is_some()).collect();
+                let codes: Vec<Binary> = Binary::ALL
+                    .into_iter()
+                    .filter(|code| code.result(dtype).is_some_and(|made| !made.is_complex()))
+                    .collect();
                 step(Code::Binary(choices.pick(&codes)), &[x, choices.pick(&like)])
             }
             7 if !truths.is_empty() => step(Code::Select, &[choices.pick(&truths), x, choices.pick(&like)]),
             8 if dtype != DType::Bool => step(Code::Clip, &[x, choices.pick(&like), choices.pick(&like)]),
             9 if choices.below(2) == 0 => step(Code::Copy, &[x]),
-            _ => step(Code::Cast(choices.pick(&DType::ALL)), &[x]),
+            _ => step(Code::Cast(choices.pick(&DType::REAL)), &[x]),
         };
         let types: SmallVec<[DType; 3]> = made
             .operands

@@ -121,8 +121,8 @@ fn ulp(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 1e-3,
         DType::BF16 => 8e-3,
-        DType::F32 => 1.2e-7,
-        DType::F64 => 2.3e-16,
+        DType::F32 | DType::C64 => 1.2e-7,
+        DType::F64 | DType::C128 => 2.3e-16,
         _ => 0.0,
     }
 }

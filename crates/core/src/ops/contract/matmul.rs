@@ -307,31 +307,33 @@ pub fn matmul_with(
 /// The product of complex matrices, or of a complex and a real one, from products of their parts.
 #[track_caller]
 fn complex_matmul(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, part: DType) -> Result<Tensor> {
-    let product = |a: &Tensor, b: &Tensor| matmul_with(a, b, transpose_a, transpose_b);
-    let parts = |x: &Tensor| -> Result<(Tensor, Option<Tensor>)> {
-        let imaginary = if x.dtype().is_complex() { Some(cast(imag(x)?, part)?) } else { None };
-        Ok((cast(real(x)?, part)?, imaginary))
-    };
-    let ((re_a, im_a), (re_b, im_b)) = (parts(&a)?, parts(&b)?);
-    let mut re = product(&re_a, &re_b)?;
+    let ((re_a, im_a), (re_b, im_b)) = (parts(&a, part)?, parts(&b, part)?);
+    let mut re = matmul_with(&re_a, &re_b, transpose_a, transpose_b)?;
     let mut im = match &im_b {
-        Some(im_b) => Some(product(&re_a, im_b)?),
+        Some(im_b) => Some(matmul_with(&re_a, im_b, transpose_a, transpose_b)?),
         None => None,
     };
     if let Some(im_a) = im_a {
-        let other = product(&im_a, &re_b)?;
+        let other = matmul_with(&im_a, &re_b, transpose_a, transpose_b)?;
         im = Some(match im {
             Some(im) => add(im, other)?,
             None => other,
         });
         if let Some(im_b) = im_b {
-            re = sub(re, product(&im_a, &im_b)?)?;
+            re = sub(re, matmul_with(&im_a, &im_b, transpose_a, transpose_b)?)?;
         }
     }
     match im {
         Some(im) => complex(re, im),
         None => Ok(re),
     }
+}
+
+/// The real part, and the imaginary part of what has one.
+#[track_caller]
+fn parts(x: &Tensor, part: DType) -> Result<(Tensor, Option<Tensor>)> {
+    let imaginary = if x.dtype().is_complex() { Some(cast(imag(x)?, part)?) } else { None };
+    Ok((cast(real(x)?, part)?, imaginary))
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(

@@ -118,6 +118,7 @@ fn decomposed(a: Tensor) -> Result<(Tensor, Tensor)> {
 }
 
 /// The results in the precision of the input.
+#[track_caller]
 fn narrowed(result: Tensor, input: DType) -> Result<Tensor> {
     cast(result, float_of(input).complex())
 }

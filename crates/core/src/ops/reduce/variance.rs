@@ -65,9 +65,8 @@ pub fn std(
 /// The variance of complex numbers, which is real: that of the real parts and that of the imaginary parts together.
 #[track_caller]
 fn complex_var(x: Tensor, axes: ReduceAxes, correction: f64, keepdims: bool) -> Result<Tensor> {
-    let parts = [real(&x)?, imag(x)?];
-    let [re, im] = parts.map(|part| var(part, axes.clone(), correction, keepdims));
-    add(re?, im?)
+    let re = var(real(&x)?, axes.clone(), correction, keepdims)?;
+    add(re, var(imag(x)?, axes, correction, keepdims)?)
 }
 
 fn samples() -> Vec<Vec<ArgValue>> {

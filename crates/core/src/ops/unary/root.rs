@@ -9,16 +9,22 @@ use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, 
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-// As in TensorFlow, a gradient of zero stays zero where the derivative is infinite or NaN: so `where(x > 0, sqrt(x), 0)` has the
-// gradient 0 for x <= 0.
+/// A gradient times a derivative. As in TensorFlow, a gradient of zero stays zero where the derivative of a real number is infinite or NaN:
+/// so `where(x > 0, sqrt(x), 0)` has the gradient 0 for x <= 0.
+#[track_caller]
+fn scaled(derivative: impl Into<Tensor>, gradient: impl Into<Tensor>) -> Result<Tensor> {
+    let (derivative, gradient) = (derivative.into(), gradient.into());
+    if gradient.dtype().is_complex() { mul(gradient, derivative) } else { mul_no_nan(derivative, gradient) }
+}
+
 static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, ComputeDType::Float)
-    .grad(|_| Saves::OUTPUT, |call, g, _| mul_no_nan(div(0.5, call.output(0)?)?, g));
+    .grad(|_| Saves::OUTPUT, |call, g, _| scaled(div(0.5, call.output(0)?)?, g));
 static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, ComputeDType::Float).grad(
     |_| Saves::OUTPUT,
     |call, g, _| {
         // One factor at a time: the cube of the output may overflow where the gradient does not.
         let y = call.output(0)?;
-        mul_no_nan(y, mul_no_nan(y, mul_no_nan(y, mul(g, -0.5)?)?)?)
+        scaled(y, scaled(y, scaled(y, mul(g, -0.5)?)?)?)
     },
 );
 static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, ComputeDType::Same)
@@ -28,7 +34,7 @@ static RECIPROCAL: Elementwise = Elementwise::unary("reciprocal", Unary::Recipro
         |_| Saves::OUTPUT,
         |call, g, _| {
             let y = call.output(0)?;
-            neg(mul_no_nan(y, mul_no_nan(y, g)?)?)
+            neg(scaled(y, scaled(y, g)?)?)
         },
     );
 

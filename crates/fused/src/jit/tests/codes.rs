@@ -38,7 +38,7 @@ fn missing_unary(code: Unary, dtype: DType) -> bool {
 fn missing_binary(code: Binary, dtype: DType) -> bool {
     use Binary::*;
     match code {
-        FloorDiv | Mod | TruncateMod | Atan2 => true,
+        FloorDiv | Mod | TruncateMod | Atan2 | Complex => true,
         Pow => !dtype.is_float(),
         ShiftRight => dtype == DType::I64,
         _ => false,
