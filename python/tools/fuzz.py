@@ -262,8 +262,11 @@ def supervise(part: str, seeds: range) -> int:
     """Runs inputs in processes of their own. Returns how many failed."""
     failed, rest = 0, seeds
     while rest:
-        command = [sys.executable, __file__, "--part", part, "--seed", str(rest.start), "--inputs", str(len(rest))]
-        ran = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        numbers = ["--seed", str(rest.start), "--inputs", str(len(rest))]
+        command = [sys.executable, os.path.abspath(__file__), "--part", part, *numbers]
+        # Calls may write files by the names that they are given.
+        with tempfile.TemporaryDirectory() as folder:
+            ran = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=folder)
         sys.stdout.write(ran.stdout)
         lines = [line for line in ran.stderr.splitlines() if line.isdigit()]
         if ran.returncode in (0, 1) and lines and int(lines[-1]) == rest[-1]:

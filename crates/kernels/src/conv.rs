@@ -3,7 +3,9 @@
 //! A convolution is computed as a matrix product of *patches* (a row per output pixel, a column per window tap and
 //! input channel) and weights. The matrix of all patches is never made: a task packs the patches of a tile of a
 //! few hundred pixels, in either layout and of any strides, and multiplies that. 1x1 convolutions multiply
-//! the input as it lies. Convolutions with one input channel per group are computed directly.
+//! the input in place. Convolutions of images whose channels are last, with 8 to 128 channels, pack no patches: their sums stay in
+//! registers while the input is read in place (`direct`, `direct_weights`). Convolutions with one input channel per group are
+//! computed directly, too (`depthwise`).
 //!
 //! The gradient with respect to the input is a convolution too, one for each residue of the strides: the inputs of a
 //! residue see the same taps of the weights, backwards. So no output is written twice, nothing is computed for

@@ -1,7 +1,7 @@
-//! Forward and input gradient of windows with few weights: sums in registers, over images as they lie.
+//! Forward and input gradient of windows with few weights: sums in registers, over images in their own layout.
 //!
 //! A tile is a few destination pixels and vectors of their channels. Its sums stay in registers over all taps and source channels; the
-//! source is read where it lies, and zeros are read where a tap is padding. So nothing is packed but the weights, and no scratch
+//! source is read in place, and zeros are read where a tap is padding. So nothing is packed but the weights, and no scratch
 //! memory grows with the images.
 
 use super::Layout;
@@ -103,6 +103,7 @@ macro_rules! tiles {
                     1 => columns::<$t, A, 8, 1>(simd, self.part, self.out),
                     2 => columns::<$t, A, 6, 2>(simd, self.part, self.out),
                     4 => columns::<$t, A, 6, 4>(simd, self.part, self.out),
+                    8 => columns::<$t, A, 1, 8>(simd, self.part, self.out),
                     _ => columns::<$t, A, 1, 16>(simd, self.part, self.out),
                 }
             }
@@ -392,7 +393,7 @@ unsafe fn add_products<S: Copy, A: Lanes<S>, const R: usize, const C: usize>(
         let row: [A::Vector; C] =
             std::array::from_fn(|c| unsafe { simd.read(row.as_ptr().add(c * A::COUNT)) });
         for i in 0..R {
-            // SAFETY: by the caller's word.
+            // SAFETY: guaranteed by the caller.
             let x = simd.splat(unsafe { *starts[i].offset(k as isize * by) });
             for c in 0..C {
                 local[i][c] = simd.fused(x, row[c], local[i][c]);

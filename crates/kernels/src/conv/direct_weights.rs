@@ -1,4 +1,4 @@
-//! Weight gradient of images with enough channels: sums in registers, over images as they lie.
+//! Weight gradient of images with enough channels: sums in registers, over images in their own layout.
 //!
 //! A tile is a few input channels of one tap and vectors of output channels. Its sums stay in registers over the pixels of a tile of images; pixels
 //! for which the tap is padding are left out. Nothing is packed.
@@ -19,12 +19,14 @@ const TILE: usize = 32 << 10;
 /// Runs of pixels that are walked together.
 const SPANS: usize = 64;
 
-/// Whether the weight gradient is computed here. That depends on shapes and on the machine alone, as plans do.
-pub(super) fn applies<T: Real>(problem: &Problem) -> bool {
+/// Whether the weight gradient is computed here, in blocks of so many channels. That depends on shapes and on the machine alone, as
+/// plans do.
+pub(super) fn applies<T: Real>(problem: &Problem, block: usize) -> bool {
+    let last = problem.cin - problem.cin.div_ceil(block).saturating_sub(1) * block;
     T::WIDE
         && problem.layout == Layout::ChannelsLast
         && problem.groups == 1
-        && problem.cin >= FEWEST_CHANNELS
+        && last >= FEWEST_CHANNELS
         && problem.cout.is_multiple_of(64 / size_of::<T>())
         && simd::fuses_multiply_add()
 }
@@ -244,7 +246,7 @@ unsafe fn add_products<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
     x: *const S,
     dy: *const S,
 ) {
-    // SAFETY: by the caller's word.
+    // SAFETY: guaranteed by the caller.
     let row: [A::Vector; C] = std::array::from_fn(|c| unsafe { simd.read(dy.add(c * A::COUNT)) });
     for (r, sums) in sums.iter_mut().enumerate() {
         // SAFETY: as above.

@@ -25,7 +25,7 @@ pub(crate) trait Lanes<S>: Simd {
     /// Its elements must be there to read.
     #[inline(always)]
     unsafe fn read(self, from: *const S) -> Self::Vector {
-        // SAFETY: by the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { from.cast::<Self::Vector>().read_unaligned() }
     }
 

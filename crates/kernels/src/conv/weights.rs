@@ -43,7 +43,7 @@ impl Plan {
         let block = block_shape(taps, problem.cin, WIDEST);
         let blocks = taps.div_ceil(block.0) * problem.cin.div_ceil(block.1);
         let width = block.0 * block.1 + problem.cout;
-        let packs = !direct_weights::applies::<T>(problem);
+        let packs = !direct_weights::applies::<T>(problem, block.1);
         let pixels =
             if packs { TILE / (width * size_of::<T::Sum>()) } else { direct_weights::pixels::<T>(problem) };
         let pixels = pixels.clamp(*PIXELS.start(), *PIXELS.end()) & !7;
