@@ -7,8 +7,11 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The steps of a transform of a given length, direction and type. Making one takes longer than a short transform, so plans are kept
-/// for the life of the process; their tables have about as many bytes as a row.
+/// The longest rows whose plans are kept: their tables have about as many bytes as a row.
+const LONGEST_KEPT: usize = 1 << 14;
+
+/// The steps of a transform of a given length, direction and type. Making one takes longer than a short transform, so the plans of short
+/// ones are kept for the life of the process.
 #[derive(Clone)]
 pub enum FftPlan {
     /// Of `complex64`.
@@ -50,6 +53,9 @@ impl FftPlan {
 }
 
 fn made<T: FftNum>(planner: &Mutex<FftPlanner<T>>, n: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
+    if n > LONGEST_KEPT {
+        return FftPlanner::new().plan_fft(n, direction);
+    }
     planner.lock().unwrap_or_else(PoisonError::into_inner).plan_fft(n, direction)
 }
 

@@ -409,7 +409,9 @@ fn values_are_numpys() {
 fn absolute_values_do_not_overflow() {
     assert!((math::abs(Complex { re: 3e200, im: 4e200 }) / 5e200 - 1.0).abs() < 1e-15);
     assert_eq!(math::abs(Complex { re: f64::INFINITY, im: f64::NAN }), f64::INFINITY);
-    assert!(math::abs(Complex { re: 1.0, im: f64::NAN }).is_nan());
+    for (re, im) in [(1.0, f64::NAN), (0.0, f64::NAN), (f64::NAN, 0.0), (f64::NAN, 1.0)] {
+        assert!(math::abs(Complex { re, im }).is_nan());
+    }
     assert_eq!(math::abs(Complex { re: 0.0, im: 0.0 }), 0.0);
 }
 

@@ -9,7 +9,7 @@ use crate::error::exception;
 use crate::index;
 use crate::line;
 use crate::numpy::{self, Memory};
-use crate::recording::{self, method, note_read};
+use crate::recording::{self, method, note_rank, note_read};
 use crate::strings;
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
@@ -345,8 +345,9 @@ macro_rules! operators {
 
             /// Number of dimensions.
             #[getter]
-            fn ndim(&self) -> usize {
-                self.spec().shape.rank()
+            fn ndim(slf: &Bound<'_, Self>) -> PyResult<usize> {
+                note_rank(slf.as_any())?;
+                Ok(slf.get().spec().shape.rank())
             }
 
             /// Number of elements.

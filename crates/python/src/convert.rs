@@ -36,6 +36,11 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     Ok(None)
 }
 
+/// Whether values could not be converted to a type, rather than read at all.
+fn is_conversion(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyValueError>(py)
+}
+
 /// An operand of a binary operation beside a tensor of type `dtype`, if there is one: a tensor, or a scalar that takes the other
 /// operand's type. `None` for other objects, so that Python can try the reflected operator.
 #[inline]
@@ -50,8 +55,9 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Opti
         return Ok(None);
     }
     // Complex numbers beside `float64` are not converted to it at once.
-    let made = tensor_like(object, exact(dtype), Memory::Share)
-        .or_else(|_| tensor_like(object, None, Memory::Share))?;
+    let made = tensor_like(object, exact(dtype), Memory::Share).or_else(|error| {
+        if is_conversion(object.py(), &error) { tensor_like(object, None, Memory::Share) } else { Err(error) }
+    })?;
     let Some(made) = made else { return Ok(None) };
     match dtype {
         Some(dtype) => promote_weak(object.py(), made, dtype).map(|tensor| Some(tensor.into())),
@@ -63,8 +69,13 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Opti
 pub fn tensor_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     match dtype {
         Some(dtype) if !object.is_instance_of::<Array>() => {
-            let made = tensor_of(object, exact(Some(dtype)), Memory::Share)
-                .or_else(|_| tensor_of(object, None, Memory::Share))?;
+            let made = tensor_of(object, exact(Some(dtype)), Memory::Share).or_else(|error| {
+                if is_conversion(object.py(), &error) {
+                    tensor_of(object, None, Memory::Share)
+                } else {
+                    Err(error)
+                }
+            })?;
             promote_weak(object.py(), made, dtype)
         }
         _ => tensor(object),

@@ -153,10 +153,20 @@ pub fn shape<'py>(
 
 /// Notes that a program reads something of an array that depends on its shape or value.
 pub fn note_read(array: &Bound<'_, PyAny>) -> PyResult<()> {
+    note(array, "read")
+}
+
+/// Notes that a program reads the rank of an array.
+pub fn note_rank(array: &Bound<'_, PyAny>) -> PyResult<()> {
+    note(array, "rank")
+}
+
+/// Calls a method of the active recording with an array and the line.
+fn note(array: &Bound<'_, PyAny>, method: &str) -> PyResult<()> {
     let py = array.py();
     let Some(recording) = active(py) else { return Ok(()) };
     let suspended = Suspension::enter(None);
-    let noted = recording.call_method1("read", (array, line::here(py).to_string()));
+    let noted = recording.call_method1(method, (array, line::here(py).to_string()));
     drop(suspended);
     noted.map(drop)
 }

@@ -28,8 +28,9 @@ pub fn abs(z: C) -> f64 {
         return f64::INFINITY;
     }
     let (large, small) = if x > y { (x, y) } else { (y, x) };
+    // The smaller one may be NaN.
     if large == 0.0 {
-        return large;
+        return large + small;
     }
     let ratio = small / large;
     large * ratio.mul_add(ratio, 1.0).sqrt()

@@ -1,7 +1,7 @@
 //! Complex numbers: their parts, angles and conjugates.
 
 use crate::error::{Error, Result};
-use crate::ops::binary::{complex, div, less, mul, where_};
+use crate::ops::binary::{complex, div, less, mul, mul_no_nan, where_};
 use crate::ops::creation::zeros_like;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, invalid_unary};
@@ -71,7 +71,8 @@ pub fn angle(x: impl Into<Tensor>) -> Result<Tensor> {
     let x = x.into();
     match x.dtype() {
         dtype if dtype.is_complex() => unary(&ANGLE, x),
-        dtype if dtype.is_float() => where_(less(&x, 0)?, std::f64::consts::PI, mul(x, 0)?),
+        // Zeros that depend on `x`, also where it is infinite or NaN.
+        dtype if dtype.is_float() => where_(less(&x, 0)?, std::f64::consts::PI, mul_no_nan(x, 0)?),
         dtype => Err(Error::dtype(format!("{dtype} is not supported"))
             .in_op("angle", [x.spec()])
             .at(Location::caller())),
@@ -104,7 +105,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "angle",
         Param::X,
         |a| one(angle(a.tensor(0)?)),
-        Reference::Numpy("np.where(np.isnan(x), np.nan, np.angle(x)).astype(np.real(x).dtype)"),
+        Reference::Numpy(
+            "(np.angle(x) if np.iscomplexobj(x) else np.where(x < 0, np.pi, 0)).astype(np.real(x).dtype)",
+        ),
         Samples::Unary(dtypes::INEXACT, -3.0, 3.0),
     )
     .refuses(|| invalid_unary(&[DType::Bool, DType::I32])),
