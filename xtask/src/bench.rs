@@ -42,17 +42,12 @@ fn distribute() -> Result {
     script.arg("--book").arg(root().join("docs/src/distribute.md")).run()
 }
 
-/// Elements per second from files, beside TensorFlow. `PEERS_TAUTPY_PYTHON` names an interpreter with the package, which
-/// `pip install .` built; without it, that of the tests is measured, which is not optimised. The whole table goes into the book.
+/// Elements per second from files, beside TensorFlow. `PEERS_TAUTPY_PYTHON` can name an interpreter that has a release build of the
+/// package. The whole table goes into the book.
 fn files(filter: &str) -> Result {
     let python = match std::env::var_os("PEERS_TAUTPY_PYTHON") {
         Some(python) => python,
-        None => {
-            println!(
-                "PEERS_TAUTPY_PYTHON is not set: the package of the tests is measured, which is not optimised"
-            );
-            crate::python::environment()?.into()
-        }
+        None => crate::python::release_environment()?.into(),
     };
     let mut bench = command(python).arg(root().join("benches/files.py"));
     if !filter.is_empty() {

@@ -86,29 +86,51 @@ impl<'a, 'm> ExampleParser<'a, 'm> {
     }
 }
 
-/// The places of features by their keys.
+/// The places of features by their keys. Several features may have one key: an entry is found at the first place, and copied
+/// to the others.
 pub(super) struct KeyIndex<'a> {
     features: &'a [FeatureSpec],
+    /// The first place of each key.
     places: HashMap<&'a [u8], usize>,
+    /// For each feature, the first place of its key.
+    firsts: Vec<usize>,
+    /// Whether a key has several places.
+    has_repeats: bool,
 }
 
 impl<'a> KeyIndex<'a> {
     pub(super) fn new(features: &'a [FeatureSpec]) -> KeyIndex<'a> {
-        let places = features.iter().enumerate().map(|(i, feature)| (feature.key.as_bytes(), i)).collect();
-        KeyIndex { features, places }
+        let mut places = HashMap::with_capacity(features.len());
+        let firsts: Vec<usize> = features
+            .iter()
+            .enumerate()
+            .map(|(i, feature)| *places.entry(feature.key.as_bytes()).or_insert(i))
+            .collect();
+        let has_repeats = places.len() < features.len();
+        KeyIndex { features, places, firsts, has_repeats }
     }
 
-    /// The place of a key. `likely` is the place after that of the last key: examples of a file have one order.
+    /// The first place of a key. `likely` is the place after that of the last key: examples of a file have one order.
     #[inline]
     fn place(&self, key: &[u8], likely: usize) -> Option<usize> {
         if self.features.get(likely).is_some_and(|feature| feature.key.as_bytes() == key) {
-            return Some(likely);
+            return Some(self.firsts[likely]);
         }
         self.places.get(key).copied()
     }
+
+    /// Copies what was found at the first place of each key to its other places.
+    fn copy_repeats<T: Copy>(&self, found: &mut [T]) {
+        if self.has_repeats {
+            for (place, &first) in self.firsts.iter().enumerate() {
+                found[place] = found[first];
+            }
+        }
+    }
 }
 
-/// Finds the values of the wanted keys of a map, which is in this field of the message; the last one of a key counts.
+/// Finds the values of the wanted keys of a map, which is in this field of the message; the last one of a key counts, for all
+/// features with that key.
 pub(super) fn entries<'a>(
     message: &'a [u8],
     field: u64,
@@ -138,7 +160,9 @@ pub(super) fn entries<'a>(
             }
             Ok(())
         })
-    })
+    })?;
+    index.copy_repeats(found);
+    Ok(())
 }
 
 /// The values of one feature under construction.

@@ -7,7 +7,7 @@ use crate::element::DatasetElement;
 use crate::stages::at_element;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taut_core::{Error, Result, Shape, source_location, with_source_location};
@@ -307,51 +307,58 @@ pub fn fixed_length_records(
     Ok(files.strings("fixed_length_records", at, move |files, path| {
         let mut contents = files.open(path)?;
         let mut started = false;
+        // A record is complete only if as many bytes as the footer has follow it. These are read ahead, and are the first bytes
+        // of the next record unless the file ends.
+        let mut ahead = Vec::new();
+        let whole = record.saturating_add(footer);
         Ok(move |out: &mut Vec<u8>| {
             if !started {
                 started = true;
-                take(&mut contents, header, out)?;
-                if out.len() < header {
-                    return Err(format_error(format!("the header must have {header} bytes, got {}", out.len())));
+                let skipped = skip(&mut contents, header)?;
+                if skipped < header as u64 {
+                    return Err(format_error(format!("the header must have {header} bytes, got {skipped}")));
                 }
-                out.clear();
             }
-            // A record is complete only if the footer still follows.
-            let rest = contents.fill_buf().map_err(read_error)?;
-            if rest.len() < record + footer {
-                take(&mut contents, record + footer, out)?;
-                if out.len() == footer {
-                    return Ok(false);
-                }
-                if out.len() < record + footer {
-                    let message = format!(
-                        "the file must have whole records of {record} bytes and a footer of {footer}, got {} bytes at the end",
-                        out.len()
-                    );
-                    return Err(format_error(message));
-                }
-                // What was read ahead of the record comes first in the next call.
-                let ahead = out.split_off(record);
-                contents = put_back(ahead, std::mem::replace(&mut contents, empty()));
-                return Ok(true);
+            out.append(&mut ahead);
+            take(&mut contents, whole - out.len(), out)?;
+            if out.len() == footer {
+                return Ok(false);
             }
-            out.extend_from_slice(&rest[..record]);
-            contents.consume(record);
+            if out.len() < whole {
+                let message = format!(
+                    "the file must have whole records of {record} bytes and a footer of {footer}, got {} bytes at the end",
+                    out.len()
+                );
+                return Err(format_error(message));
+            }
+            ahead.extend(out.drain(record..));
             Ok(true)
         })
     }))
 }
 
-/// Reads up to `len` bytes.
-fn take(contents: &mut Contents, len: usize, out: &mut Vec<u8>) -> Result<()> {
-    contents.by_ref().take(len as u64).read_to_end(out).map(drop).map_err(read_error)
+/// Skips up to `len` bytes. Returns how many there were.
+fn skip(contents: &mut Contents, len: usize) -> Result<u64> {
+    std::io::copy(&mut contents.by_ref().take(len as u64), &mut std::io::sink()).map_err(read_error)
 }
 
-fn empty() -> Contents {
-    BufReader::with_capacity(0, Box::new(std::io::empty()))
-}
-
-fn put_back(bytes: Vec<u8>, contents: Contents) -> Contents {
-    let capacity = contents.capacity();
-    BufReader::with_capacity(capacity, Box::new(std::io::Cursor::new(bytes).chain(contents)))
+/// Appends up to `len` bytes.
+///
+/// Memory: that of the bytes that there are, however large `len` is.
+fn take(contents: &mut Contents, mut len: usize, out: &mut Vec<u8>) -> Result<()> {
+    while len > 0 {
+        let buffer = match contents.fill_buf() {
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(read_error(error)),
+        };
+        let count = buffer.len().min(len);
+        if count == 0 {
+            break;
+        }
+        out.extend_from_slice(&buffer[..count]);
+        contents.consume(count);
+        len -= count;
+    }
+    Ok(())
 }

@@ -8,17 +8,19 @@ use taut_memory::{Category, Location};
 use taut_strings::StringBuilder;
 
 /// The number of each type in messages.
-const TYPES: [(u64, DType); 13] = [
+const TYPES: [(u64, DType); 15] = [
     (1, DType::F32),
     (2, DType::F64),
     (3, DType::I32),
     (4, DType::U8),
     (5, DType::I16),
     (6, DType::I8),
+    (8, DType::C64),
     (9, DType::I64),
     (10, DType::Bool),
     (14, DType::BF16),
     (17, DType::U16),
+    (18, DType::C128),
     (19, DType::F16),
     (22, DType::U32),
     (23, DType::U64),
@@ -175,10 +177,12 @@ const MAX_RANK: usize = 254;
 
 /// The bytes of values that are listed one by one.
 fn listed_values(serialized: &[u8], dtype: DType) -> Result<Vec<u8>> {
-    let (list, size) = (list_of(dtype), dtype.size());
-    let mut found = Vec::new();
+    let list = list_of(dtype);
+    // A complex number is listed as its real and its imaginary part.
+    let part = dtype.part();
+    let (size, mut found) = (part.size(), Vec::new());
     let mut push = |value: u64| {
-        let value = if dtype == DType::Bool { u64::from(value != 0) } else { value };
+        let value = if part == DType::Bool { u64::from(value != 0) } else { value };
         found.extend_from_slice(&value.to_le_bytes()[..size]);
     };
     fields(serialized, |field, value| {
@@ -186,17 +190,17 @@ fn listed_values(serialized: &[u8], dtype: DType) -> Result<Vec<u8>> {
             return Ok(());
         }
         match value {
-            WireValue::Varint(value) if !matches!(dtype, DType::F32 | DType::F64) => push(value),
-            WireValue::Fixed32(bits) if dtype == DType::F32 => push(u64::from(bits)),
-            WireValue::Fixed64(bits) if dtype == DType::F64 => push(bits),
-            WireValue::Bytes(packed) if dtype == DType::F32 => {
+            WireValue::Varint(value) if !matches!(part, DType::F32 | DType::F64) => push(value),
+            WireValue::Fixed32(bits) if part == DType::F32 => push(u64::from(bits)),
+            WireValue::Fixed64(bits) if part == DType::F64 => push(bits),
+            WireValue::Bytes(packed) if part == DType::F32 => {
                 let (words, rest) = packed.as_chunks::<4>();
                 if !rest.is_empty() {
                     return Err(damaged());
                 }
                 words.iter().for_each(|word| push(u64::from(u32::from_le_bytes(*word))));
             }
-            WireValue::Bytes(packed) if dtype == DType::F64 => {
+            WireValue::Bytes(packed) if part == DType::F64 => {
                 let (words, rest) = packed.as_chunks::<8>();
                 if !rest.is_empty() {
                     return Err(damaged());
@@ -212,7 +216,7 @@ fn listed_values(serialized: &[u8], dtype: DType) -> Result<Vec<u8>> {
         }
         Ok(())
     })?;
-    Ok(found)
+    if found.len().is_multiple_of(dtype.size()) { Ok(found) } else { Err(damaged()) }
 }
 
 /// The field that lists the values of a type.
@@ -220,8 +224,10 @@ fn list_of(dtype: DType) -> u64 {
     match dtype {
         DType::F32 => 5,
         DType::F64 => 6,
+        DType::C64 => 9,
         DType::I64 => 10,
         DType::Bool => 11,
+        DType::C128 => 12,
         DType::F16 | DType::BF16 => 13,
         DType::U32 => 16,
         DType::U64 => 17,
