@@ -11,7 +11,7 @@ _SEQUENTIAL = "steps run one after the other; kernels use all threads"
 _HOST_MEMORY = "values are in host memory; `grad_budget` bounds what a gradient saves"
 _SHAPES_KNOWN = "shapes are always inferred and checked"
 _STABLE = "sorts are always stable"
-_REAL = "the matrices are real"
+_SELF_ADJOINT = "the matrix is its own adjoint"
 _DENSE = "a performance hint: the product of dense matrices has the same value"
 _ATOMIC = "assignments are always atomic"
 _ORDER_KEPT = "the order of elements is always kept, which every setting allows"
@@ -21,7 +21,7 @@ _SORTED = "a serialized message always has its features in the order of their na
 _ROWS_CHECKED = "row splits are always checked"
 _NO_SHARING = "a table belongs to its object"
 _SORTED_IDS = "a performance hint: ids may come in any order"
-_FEATURES = "a function is converted as far as it needs it"
+_FEATURES = "AutoGraph always converts every construct that it supports"
 
 _CHECKED = "arguments are always checked"
 _IMMUTABLE = "tensors are immutable: sharing their memory is not visible"
@@ -38,6 +38,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "seed": "nothing is drawn: all classes are returned",
         "unique": "every class is returned once",
     },
+    "taut._ops.candidates.compute_accidental_hits": {"seed": "nothing is drawn: all hits are returned"},
     "taut._ops.checks.enable_check_numerics": {
         "path_length_limit": "errors name the caller's line in full",
         "stack_height_limit": "errors name the caller's line only",
@@ -47,8 +48,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut._ops.decompositions.lu_reconstruct": {"validate_args": _CHECKED},
     "taut._ops.decompositions.lu_solve": {"validate_args": _CHECKED},
     "taut._ops.decompositions.tridiagonal_solve": {
-        "conjugate_rhs": _REAL,
-        "partial_pivoting": "rows are always exchanged, which is exact for every setting",
+        "partial_pivoting": "rows are always exchanged, which is exact for every setting"
     },
     "taut._ops.indexing.gather": {"validate_indices": "indices are always checked"},
     "taut._ops.linalg.einsum": {"optimize": "the cheapest order of contractions is always used"},
@@ -62,17 +62,18 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut._ops.linalg.matrix_rank": {"validate_args": "arguments are always checked"},
     "taut._ops.linalg.matvec": {"a_is_sparse": _DENSE, "b_is_sparse": _DENSE},
     "taut._ops.linalg.pinv": {"validate_args": "arguments are always checked"},
-    "taut._ops.more_boxes.non_max_suppression_padded": {
-        "canonicalized_coordinates": "corners may come in any order",
-        "sorted_input": "boxes may come in any order",
-        "tile_size": "a performance hint: the result is the same",
-    },
     "taut._ops.normalization.moments": {"shift": "the two-pass algorithm needs no shift"},
     "taut._ops.scopes.control_dependencies": {"control_inputs": "ops with side effects keep their program order"},
     "taut._ops.scopes.tuple": {"control_inputs": "ops with side effects keep their program order"},
     "taut._ops.sorting.approx_max_k": _EXACT_TOP_K,
     "taut._ops.sorting.approx_min_k": _EXACT_TOP_K,
+    "taut._ops.sorting.approx_top_k": _EXACT_TOP_K,
     "taut._ops.sorting.argsort": {"stable": _STABLE},
+    "taut._ops.suppression.non_max_suppression_padded": {
+        "canonicalized_coordinates": "corners may come in any order",
+        "sorted_input": "boxes may come in any order",
+        "tile_size": "a performance hint: the result is the same",
+    },
     "taut.array_api._searching.argsort": {"stable": _STABLE},
     "taut.array_api._searching.sort": {"stable": _STABLE},
     "taut.autograph.experimental.set_loop_options": {
@@ -121,7 +122,9 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "experimental_implements": "a name by which other compilers replace a function: none is used",
     },
     "taut.io._examples.parse_example": {"example_names": "errors name examples by their index"},
+    "taut.io._examples.parse_sequence_example": {"example_names": "errors name examples by their index"},
     "taut.io._examples.parse_single_example": {"example_names": "errors name examples by their index"},
+    "taut.io._examples.parse_single_sequence_example": {"example_name": "there is one example"},
     "taut.io._images.decode_jpeg": {"dct_method": "a hint, of which decoders choose the exact method"},
     "taut.io._images.encode_jpeg": {
         "density_unit": "of the size on paper, which decoders ignore",
@@ -135,6 +138,17 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.keras.backend.ops.numpy.sorting.isin": {"assume_unique": "a performance hint: the result is the same"},
     "taut.keras.backend.ops.numpy.sorting.unique": {"sorted": "the result is always sorted, which False allows"},
     "taut.keras.backend.recurrent.rnn": {"input_length": "the size of the time axis is always known"},
+    "taut.linear_operators.patterned.LinearOperatorHouseholder._matmul": {"adjoint": _SELF_ADJOINT},
+    "taut.linear_operators.patterned.LinearOperatorHouseholder._solve": {"adjoint": _SELF_ADJOINT},
+    "taut.linear_operators.structured.LinearOperatorDiag._matmul": {"adjoint": _SELF_ADJOINT},
+    "taut.linear_operators.structured.LinearOperatorDiag._solve": {"adjoint": _SELF_ADJOINT},
+    "taut.linear_operators.structured.LinearOperatorIdentity.__init__": {"assert_proper_shapes": _SHAPES_KNOWN},
+    "taut.linear_operators.structured.LinearOperatorIdentity._matmul": {"adjoint": _SELF_ADJOINT},
+    "taut.linear_operators.structured.LinearOperatorIdentity._solve": {"adjoint": _SELF_ADJOINT},
+    "taut.linear_operators.structured.LinearOperatorScaledIdentity.__init__": {"assert_proper_shapes": _SHAPES_KNOWN},
+    "taut.linear_operators.structured.LinearOperatorScaledIdentity._matmul": {"adjoint": _SELF_ADJOINT},
+    "taut.linear_operators.structured.LinearOperatorScaledIdentity._solve": {"adjoint": _SELF_ADJOINT},
+    "taut.linear_operators.structured.LinearOperatorZeros.__init__": {"assert_proper_shapes": _SHAPES_KNOWN},
     "taut.lookup.MutableHashTable.__init__": {
         "checkpoint": "checkpoints store variables; `export` and `insert` store a table",
         "experimental_is_anonymous": _NO_SHARING,

@@ -72,7 +72,8 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     (
         "Linear operators",
         """linalg.LinearOperatorCirculant linalg.LinearOperatorCirculant2D linalg.LinearOperatorCirculant3D""",
-        "tf.linalg.LinearOperatorToeplitz holds the same matrices",
+        "tf.linalg.LinearOperatorToeplitz represents circulant matrices of one dimension; "
+        "tf.linalg.LinearOperatorFullMatrix holds any matrix",
     ),
     (
         "Special functions",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import _native, nest
 from .errors import DynamicShapeError
 from .spec import TensorSpec
@@ -74,6 +76,14 @@ def signature_key(arguments: Any) -> Any:
     return repr(nest.map_structure(lambda _: 0, arguments)), tuple(parts)
 
 
+#: Arguments of these types are compared by their values.
+_COMPARABLE = (type(None), bool, int, float, complex, str, bytes)
+
+
+def _has_specs(argument: Any) -> bool:
+    return any(isinstance(leaf, TensorSpec) for leaf in nest.flatten(argument))
+
+
 class ConcreteFunction:
     """A function for arguments of given types and shapes."""
 
@@ -95,18 +105,22 @@ class ConcreteFunction:
         else:
             has_signature = function.input_signature is not None
             self._open = function if has_signature else function._of_tensors(args, kwargs, specs)
-            try:
-                # Traced now, for a size in place of open ones. If that is not possible, the first call traces.
-                _traced_specs(self._open._traced, self._trial_arguments(), {})
-            except Exception:
+            if not self._open.experimental_get_tracing_count():
+                self._trace()
+
+    def _trace(self) -> None:
+        """Traces for a size in place of open ones. If that is not possible, the first call traces."""
+        assert self._open is not None
+        try:
+            _traced_specs(self._open._traced, self._trial_arguments(), {})
+        except Exception:
+            # The traces of the function itself are its own.
+            if self._open is not self._function:
                 self._open.forget()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function; raises TypeError if the arguments do not fit. Arguments that are no tensors may be left out."""
-        is_bound = [not any(isinstance(leaf, TensorSpec) for leaf in nest.flatten(arg)) for arg in self._args]
-        if any(is_bound) and len(args) == len(self._args) - sum(is_bound) and not kwargs:
-            given = iter(args)
-            args = tuple(own if bound else next(given) for own, bound in zip(self._args, is_bound))
+        args, kwargs = self._complete(args, kwargs)
         self._check(args, kwargs)
         if self._open is not None and self._open is not self._function:
             leaves = zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs]))
@@ -118,14 +132,47 @@ class ConcreteFunction:
         assert self._open is not None
         return nest.map_structure(lambda leaf: _sized(leaf, _TRIAL_SIZES[0]), list(self._open.input_signature))
 
+    def _complete(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments in the order of the signature, with those that were left out."""
+        is_bound = [not _has_specs(arg) for arg in self._args]
+        if any(is_bound) and len(args) == len(self._args) - sum(is_bound) and not kwargs:
+            given = iter(args)
+            return tuple(own if bound else next(given) for own, bound in zip(self._args, is_bound)), kwargs
+        signature = self._function._signature
+        if signature is None or (len(args) == len(self._args) and not kwargs and not self._kwargs):
+            return args, kwargs
+        named = signature.bind_partial(*args, **kwargs)
+        for name, own in signature.bind(*self._args, **self._kwargs).arguments.items():
+            if name not in named.arguments and not _has_specs(own):
+                named.arguments[name] = own
+        found = signature.bind(*named.args, **named.kwargs)
+        return found.args, found.kwargs
+
     def _check(self, args: tuple, kwargs: dict) -> None:
-        """Raises TypeError for tensors that do not fit the signature."""
+        """Raises TypeError for arguments that do not fit the signature."""
         for given, wanted in zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs])):
-            if not isinstance(wanted, TensorSpec) or not isinstance(given, _native.Array):
-                continue
-            if not wanted.is_compatible_with(given):
+            if not isinstance(wanted, TensorSpec):
+                self._check_bound(given, wanted)
+            elif isinstance(given, _native.Array) and not wanted.is_compatible_with(given):
                 found = TensorSpec.from_tensor(given)
                 raise TypeError(f"{self._function._name}: expected {wanted}, got {found}")
+
+    def _check_bound(self, given: Any, wanted: Any) -> None:
+        """Raises TypeError for another value than that of the signature."""
+        if given is wanted or hasattr(type(wanted), "in_trace"):
+            return
+        if isinstance(wanted, _COMPARABLE):
+            is_same = isinstance(given, (*_COMPARABLE, np.generic)) and bool(given == wanted)
+        elif self._open is None or self._open is self._function:
+            # The function has other traces for other arrays, variables and objects.
+            is_same = True
+        else:
+            is_same = not isinstance(wanted, _native.Variable) and np.array_equal(given, wanted)
+        if not is_same:
+            raise TypeError(
+                f"{self._function._name}: expected {wanted!r}, which is part of the signature, got {given!r}\n"
+                "  help: call the function itself, which is traced for each value"
+            )
 
     @property
     def plan(self) -> _native.Plan:

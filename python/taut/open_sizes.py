@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _native
 from .errors import InvalidArgumentError
-from .recording import ChangedError, Objects, Recording, UnknownError, frozen, sizes, tensors
+from .recording import ChangedError, Objects, Recording, UnknownError, frozen, is_replaying, replaying, sizes, tensors
 from .shape import TensorShape
 from .spec import TensorSpec
 
-#: How many recordings a function keeps. Several are needed if its code has seen different sizes.
+#: How many recordings a function keeps. Several are needed if its code has observed different sizes.
 _KEPT = 16
 
 
 class _Depth(threading.local):
-    value = 0
+    recordings = 0
 
 
-#: How many functions are recorded or replayed on this thread. Functions that they call are recorded, too.
+#: How many functions are recorded on this thread. Functions that they call are recorded, too.
 _depth = _Depth()
 
 
@@ -45,24 +44,27 @@ class Traces:
         #: Those of another function that counts these calls, too.
         self.counted_by: Traces | None = None
 
-    def call(self, function: Callable, args: tuple, kwargs: dict) -> Any:
-        """The result of the function's code for these arguments, in a trace."""
+    def call(self, function: Callable, args: tuple, kwargs: dict, reports: bool = True) -> Any:
+        """The result of the function's code for these arguments, in a trace. With `reports`, a trace that is necessary only
+        because a recording does not hold for a new size is reported.
+        """
         arguments = (args, kwargs)
         found, reason = self._find(arguments)
         if found is not None:
-            return _at_depth(lambda: found.replay(arguments))
-        if reason is not None:
+            return found.replay(arguments)
+        if reason is not None and reports:
             self._report(reason)
         shapes = self._open_shapes(arguments)
         self.count += 1
         if self.counted_by is not None:
             self.counted_by.count += 1
-        if not self.is_recorded or (shapes is None and not _depth.value):
+        if not self.is_recorded or (shapes is None and not _depth.recordings and not is_replaying()):
             return function(*args, **kwargs)
         recording = Recording(arguments, shapes)
         before = _native.set_recording(recording)
         try:
-            result = _at_depth(lambda: function(*args, **kwargs))
+            with _recording():
+                result = function(*args, **kwargs)
         finally:
             _native.set_recording(before)
         recording.finish(result)
@@ -80,11 +82,12 @@ class Traces:
             if not self._covers(recording, arguments):
                 continue
             if recording.reason is not None:
-                reason = recording.reason
+                # Without open dimensions the sizes are those of the recording.
+                reason = recording.reason if recording.shapes is not None or is_replaying() else reason
                 continue
             try:
                 # In a trace of its own: one that fails halfway may have assigned to variables.
-                _at_depth(functools.partial(_tried, recording, arguments))
+                _native.trace_only(lambda *given, recording=recording: recording.replay(given), *arguments)
             except ChangedError as changed:
                 reason = str(changed)
             except Exception as error:
@@ -95,7 +98,9 @@ class Traces:
         return None, reason
 
     def _covers(self, recording: Recording, arguments: Any) -> bool:
-        """Whether a recording is for arguments like these, with open dimensions of any size."""
+        """Whether a recording is for arguments like these, with open dimensions of any size. If a function without open
+        dimensions is called by another, its recording is for any size in replays of that one, and for its own sizes elsewhere.
+        """
         try:
             Objects().pair(recording.arguments, arguments)
         except ChangedError:
@@ -104,7 +109,9 @@ class Traces:
         if any(old.dtype != new.dtype for old, new in zip(recording.inputs, given)):
             return False
         shapes = recording.shapes
-        return shapes is None or all(shape.is_compatible_with(sizes(one)) for shape, one in zip(shapes, given))
+        if shapes is None:
+            return is_replaying() or all(sizes(old) == sizes(new) for old, new in zip(recording.inputs, given))
+        return all(shape.is_compatible_with(sizes(one)) for shape, one in zip(shapes, given))
 
     def _open_shapes(self, arguments: Any) -> list[TensorShape] | None:
         """The shapes of the tensors with None for open dimensions, or None if there are none."""
@@ -148,10 +155,6 @@ class Traces:
             warnings.warn_explicit(text, RuntimeWarning, file, int(line) if line.isdigit() else 0)
 
 
-def _tried(recording: Recording, arguments: Any) -> None:
-    _native.trace_only(lambda *given: recording.replay(given), *arguments)
-
-
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, _native.Tensor)
 
@@ -160,9 +163,12 @@ def _common(one: TensorShape, other: TensorShape) -> TensorShape:
     return one if one.rank is None else one.most_specific_compatible_shape(other)
 
 
-def _at_depth(work: Callable) -> Any:
-    _depth.value += 1
+@contextlib.contextmanager
+def _recording() -> Iterator[None]:
+    """While a function's code is recorded. If a replay calls it, its own calls are not part of that replay."""
+    _depth.recordings += 1
     try:
-        return work()
+        with replaying(False):
+            yield
     finally:
-        _depth.value -= 1
+        _depth.recordings -= 1

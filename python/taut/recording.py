@@ -13,9 +13,11 @@ that names the line.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import enum
 import functools
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -30,7 +32,7 @@ _Function = TypeVar("_Function", bound=Callable)
 
 
 class ChangedError(Exception):
-    """Something that the function's code has seen is different."""
+    """Something that the function's code has observed while tracing is different."""
 
 
 class _Call:
@@ -49,8 +51,8 @@ class _Call:
         new.pair(self.result, made)
 
 
-class _Seen:
-    """A shape or value that the function's code has seen. None stands for a size that it has not."""
+class _ObservedValue:
+    """A rank, shape or value that the function's code has observed while tracing. None is a size that it has not observed."""
 
     def __init__(self, array: Any, dims: tuple, value: Any, at: str) -> None:
         self.array, self.dims, self.value, self.at = array, dims, value, at
@@ -215,7 +217,8 @@ def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
         return _Weak(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.copy()
-    if _parts(value) is None:
+    is_subclass = isinstance(value, (dict, list)) and type(value) not in (dict, list, collections.OrderedDict)
+    if _parts(value) is None or is_subclass:
         raise UnknownError(f"an argument is a {type(value).__name__}")
     return _rebuilt(value, lambda part: frozen(part, knows))
 
@@ -234,7 +237,7 @@ class Recording:
         self.inputs = list(tensors(arguments))
         self._outer = outer
         self._known = {id(one): one for one in self.inputs}
-        self._entries: list[_Call | _Seen] = []
+        self._entries: list[_Call | _ObservedValue] = []
         self._nodes = _native.num_traced_calls()
         # Of the arguments, as the signature has them; of other tensors, as they were found.
         self._shapes = dict(zip(map(id, self.inputs), shapes or ()))
@@ -282,18 +285,23 @@ class Recording:
             return TensorShape(dims)
         visible = self._visible_shape(array, dims) if is_user_code else TensorShape(dims)
         if visible.rank is not None:
-            self._see(array, tuple(visible), None, at)
+            self._observe(array, tuple(visible), None, at)
         return visible
 
     def read(self, array: Any, at: str) -> None:
         """Notes that code reads the size or the value of a tensor."""
         if self._knows(array):
-            self._see(array, tuple(array.shape), None if array.is_symbolic else np.array(array), at)
+            self._observe(array, tuple(array.shape), None if array.is_symbolic else np.array(array), at)
+
+    def rank(self, array: Any, at: str) -> None:
+        """Notes that code reads the rank of a tensor."""
+        if self._knows(array):
+            self._observe(array, (None,) * len(sizes(array)), None, at)
 
     # The recording itself.
 
-    def _see(self, array: Any, dims: tuple, value: Any, at: str) -> None:
-        self._entries.append(_Seen(array, dims, value, at))
+    def _observe(self, array: Any, dims: tuple, value: Any, at: str) -> None:
+        self._entries.append(_ObservedValue(array, dims, value, at))
 
     def _knows(self, value: Any) -> bool:
         return id(value) in self._known or (self._outer is not None and self._outer._knows(value))
@@ -325,8 +333,9 @@ class Recording:
     def _replayed(self, arguments: Any, outer: Objects | None = None) -> Objects:
         new = Objects(outer)
         new.pair(self.arguments, arguments)
-        for entry in self._entries:
-            entry.replay(new)
+        with replaying(True):
+            for entry in self._entries:
+                entry.replay(new)
         return new
 
     def _visible_shape(self, array: Any, dims: tuple) -> TensorShape:
@@ -343,27 +352,58 @@ class Recording:
     def _tried_shape(self, array: Any, dims: tuple) -> TensorShape:
         if self.shapes is None or self.reason is not None:
             return TensorShape(dims)
+        # If the code has observed a rank, a trial with another rank fails, and one with this rank may not.
+        has_open_rank = any(shape.rank is None for shape in self.shapes)
+        for changes_rank in (True, False) if has_open_rank else (False,):
+            try:
+                with unrecorded():
+                    made = _native.trace_only(
+                        lambda given: self._replayed(given).of(array), self._trial_arguments(changes_rank)
+                    )
+            except Exception:
+                continue
+            if len(made.shape) != len(dims):
+                return TensorShape(None)
+            return TensorShape(a if a == b else None for a, b in zip(dims, made.shape))
+        # The calls are not possible for these sizes: then the code sees the size that it has.
+        return TensorShape(dims)
+
+    def _trial_arguments(self, changes_rank: bool) -> Any:
+        """The arguments with other sizes of open dimensions; with `changes_rank`, with another rank where that is open."""
         others = {dim: 2 * dim if dim > 1 else 6 for one in self.inputs for dim in sizes(one)}
 
         def trial(one: Any, shape: TensorShape) -> Any:
             given = sizes(one)
             if shape.rank is None:
-                made = [6, *given]
+                made = [6, *given] if changes_rank else [others[dim] for dim in given]
             else:
                 made = [others[dim] if open is None else dim for dim, open in zip(given, shape)]
             return _native.placeholder(one.dtype, made)
 
-        inputs = iter([trial(one, shape) for one, shape in zip(self.inputs, self.shapes)])
-        given = _with_tensors(self.arguments, inputs)
-        try:
-            with unrecorded():
-                made = _native.trace_only(lambda given: self._replayed(given).of(array), given)
-        except Exception:
-            # The calls are not possible for these sizes: then the code sees the size that it has.
-            return TensorShape(dims)
-        if len(made.shape) != len(dims):
-            return TensorShape(None)
-        return TensorShape(a if a == b else None for a, b in zip(dims, made.shape))
+        assert self.shapes is not None
+        return _with_tensors(self.arguments, iter([trial(*pair) for pair in zip(self.inputs, self.shapes)]))
+
+
+class _Replay(threading.local):
+    is_active = False
+
+
+_replay = _Replay()
+
+
+def is_replaying() -> bool:
+    """Whether the calls of a recording are made again on this thread."""
+    return _replay.is_active
+
+
+@contextlib.contextmanager
+def replaying(is_active: bool) -> Iterator[None]:
+    """Sets whether the calls that follow are those of a replay."""
+    before, _replay.is_active = _replay.is_active, is_active
+    try:
+        yield
+    finally:
+        _replay.is_active = before
 
 
 def sizes(tensor: Any) -> tuple:
@@ -425,7 +465,7 @@ class _Body:
         return result
 
     def replayed(self, new: Objects) -> Callable:
-        # A body that is traced several times makes the same calls each time, unless what it has seen differs.
+        # A body that is traced several times makes the same calls each time, unless what it has observed differs.
         calls = iter(self._recordings)
         last = None
 

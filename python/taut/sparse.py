@@ -85,11 +85,17 @@ def _joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return mixed(mixed(found * _FACTOR) * _FACTOR)
 
 
+def _axis(axis: Any, rank: int, name: str = "axis") -> int:
+    """An axis in [0, rank), of one that may be negative."""
+    found = int(axis)
+    if not -rank <= found < rank:
+        raise InvalidArgumentError(f"{name} must be in [{-rank}, {rank}), got {found}")
+    return found % rank
+
+
 def expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | None = None) -> SparseTensor:
     """Adds an axis of size one; by default, at the end."""
-    rank = len(sp_input.shape)
-    place = -1 if axis is None else int(axis)
-    place = place + rank + 1 if place < 0 else place
+    place = _axis(-1 if axis is None else axis, len(sp_input.shape) + 1)
     indices = np.insert(np.asarray(sp_input.indices), place, 0, axis=1)
     return SparseTensor(indices, sp_input.values, [*sp_input.shape[:place], 1, *sp_input.shape[place:]])
 
@@ -114,7 +120,7 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
     """Permutes the axes; without `perm`, reverses them."""
     rank = len(sp_input.shape)
-    axes = list(range(rank))[::-1] if perm is None else [int(axis) % rank for axis in np.asarray(perm)]
+    axes = list(range(rank))[::-1] if perm is None else [_axis(axis, rank, "perm") for axis in np.asarray(perm)]
     if sorted(axes) != list(range(rank)):
         raise InvalidArgumentError(f"perm must be a permutation of {list(range(rank))}, got {axes}")
     moved = np.asarray(sp_input.indices)[:, axes]
@@ -173,7 +179,7 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
 def split(sp_input: SparseTensor, num_split: int, axis: int, name: str | None = None) -> list[SparseTensor]:
     """Parts along an axis; the first ones are one larger if its size is no multiple."""
     shape = list(sp_input.shape)
-    axis = int(axis) % len(shape)
+    axis = _axis(axis, len(shape))
     if not 1 <= num_split <= shape[axis]:
         raise InvalidArgumentError(f"num_split must be in [1, {shape[axis]}], got {num_split}")
     parts, at = [], 0
@@ -189,7 +195,7 @@ def split(sp_input: SparseTensor, num_split: int, axis: int, name: str | None = 
 def concat(axis: int, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
     """Concatenates along an axis. Other sizes must be equal, unless `expand_nonconcat_dims` takes the largest."""
     parts = list(sp_inputs)
-    axis = int(axis) % len(parts[0].shape)
+    axis = _axis(axis, len(parts[0].shape))
     shapes = np.array([list(part.shape) for part in parts])
     others = np.delete(shapes, axis, 1)
     if not expand_nonconcat_dims and (others != others[0]).any():
@@ -251,7 +257,7 @@ def _groups(sp_input: SparseTensor, axis: Any, keepdims: bool | None) -> tuple[n
     """The group of each element that is reduced to one, the number of groups, and the shape of the result."""
     shape = list(sp_input.shape)
     rank = len(shape)
-    reduced = set(range(rank)) if axis is None else {int(one) % rank for one in np.atleast_1d(np.asarray(axis))}
+    reduced = set(range(rank)) if axis is None else {_axis(one, rank) for one in np.atleast_1d(np.asarray(axis))}
     kept = [one for one in range(rank) if one not in reduced]
     sizes = [shape[one] for one in kept]
     groups = (
@@ -294,19 +300,27 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     return SparseTensor(sp_input.indices, powers / sums, sp_input.shape)
 
 
+def _conjugate(x: Any) -> Any:
+    return raw.conj(x) if x.dtype.is_complex else x
+
+
+def _adjoint(x: Any) -> Any:
+    return _conjugate(raw.transpose(x, [1, 0]))
+
+
 def sparse_dense_matmul(
     sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> _native.Tensor:
-    """The product of a sparse and a dense matrix, in either order."""
+    """The product of a sparse and a dense matrix, in either order. An adjoint is the conjugate of the transpose."""
     if isinstance(b, SparseTensor):
-        turned = sparse_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a)
-        return raw.transpose(turned, [1, 0])
-    dense = raw.transpose(_native.as_tensor(b), [1, 0]) if adjoint_b else _native.as_tensor(b)
+        return _adjoint(sparse_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a))
+    dense = _adjoint(_native.as_tensor(b)) if adjoint_b else _native.as_tensor(b)
     rows, columns = (1, 0) if adjoint_a else (0, 1)
     shape, indices = list(sp_a.shape), np.asarray(sp_a.indices)
     if len(shape) != 2 or dense.ndim != 2 or shape[columns] != dense.shape[0]:
         raise InvalidArgumentError(f"inner dimensions must be equal, got shapes {shape} and {list(dense.shape)}")
-    products = raw.expand_dims(sp_a.values, -1) * raw.gather(dense, indices[:, columns])
+    values = _conjugate(sp_a.values) if adjoint_a else sp_a.values
+    products = raw.expand_dims(values, -1) * raw.gather(dense, indices[:, columns])
     return raw.unsorted_segment_sum(products, indices[:, rows], shape[rows])
 
 

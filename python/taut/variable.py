@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -40,17 +41,33 @@ class VariableAggregation(enum.Enum):
     ONLY_FIRST_REPLICA = 3
 
 
-_creators: list[Callable] = []
+class _Creators(threading.local):
+    """The functions that make variables in this thread."""
+
+    def __init__(self) -> None:
+        #: The innermost is the last.
+        self.stack: list[Callable] = []
+        #: Whether the constructor that is called next makes the variable itself.
+        self.are_skipped = False
+
+    def skipped(self) -> bool:
+        """Whether the constructor makes its variable itself. Variables that its initial value makes have creators again."""
+        skipped, self.are_skipped = self.are_skipped, False
+        return skipped or not self.stack
+
+
+_creators = _Creators()
 
 
 @contextlib.contextmanager
 def variable_creator_scope(variable_creator: Callable) -> Iterator[None]:
     """A context manager in which `variable_creator(next_creator, **kwargs)` makes variables; it calls `next_creator`."""
-    _creators.append(variable_creator)
+    stack = _creators.stack
+    stack.append(variable_creator)
     try:
         yield
     finally:
-        _creators.remove(variable_creator)
+        stack.remove(variable_creator)
 
 
 def _created(cls: type, arguments: dict[str, Any]) -> Variable:
@@ -61,17 +78,17 @@ def _created(cls: type, arguments: dict[str, Any]) -> Variable:
             return lambda **kwargs: _without_creators(cls, kwargs)
         return lambda **kwargs: outer[-1](chain(outer[:-1]), **kwargs)
 
-    return chain(list(_creators))(**arguments)
+    return chain(list(_creators.stack))(**arguments)
 
 
 def _without_creators(cls: type, arguments: dict[str, Any]) -> Variable:
     """The variable that the constructor itself makes."""
-    outer = _creators[:]
-    _creators.clear()
+    _creators.are_skipped = True
     try:
         return Variable.__new__(cls, **arguments)
     finally:
-        _creators[:] = outer
+        # An error in the arguments comes before the constructor has read it.
+        _creators.are_skipped = False
 
 
 # By id, so that a variable that the engine returns is the Python object it was created as.
@@ -101,7 +118,7 @@ class Variable(_native.Variable):
         shape: ShapeLike | None = None,
     ) -> Variable:
         """Creates a variable with an initial value, or with what a function returns."""
-        if _creators:
+        if not _creators.skipped():
             return _created(cls, {key: value for key, value in locals().items() if key not in ("cls", "__class__")})
         if initial_value is None:
             raise ValueError("initial_value must be given")

@@ -206,3 +206,47 @@ def test_memory_goes_back() -> None:
     assert tf.memory.live_bytes() == before + complex_cases.CUBE.nbytes
     del z
     assert tf.memory.live_bytes() == before
+
+
+Z, W = complex_cases.Z, complex_cases.W
+
+
+def test_the_right_hand_side_of_a_tridiagonal_system_is_conjugated() -> None:
+    diagonals = np.array([[1.0 + 1j, 2.0, 0.0], [4.0, 5.0 - 1j, 6.0 + 2j], [0.0, 1j, 1.0]])
+    matrix = np.diag(diagonals[1]) + np.diag(diagonals[0, :-1], 1) + np.diag(diagonals[2, 1:], -1)
+    rhs = Z.T.copy()
+    for conjugated in (False, True):
+        wanted = np.linalg.solve(matrix, rhs.conj() if conjugated else rhs)
+        got = tf.linalg.tridiagonal_solve(diagonals, rhs, conjugate_rhs=conjugated)
+        np.testing.assert_allclose(got, wanted, rtol=1e-9)
+        got = tf.linalg.tridiagonal_solve(diagonals, rhs.T.copy(), transpose_rhs=True, conjugate_rhs=conjugated)
+        np.testing.assert_allclose(got, wanted, rtol=1e-9)
+        got = tf.linalg.tridiagonal_solve(diagonals, rhs[:, 0].copy(), conjugate_rhs=conjugated)
+        np.testing.assert_allclose(got, wanted[:, 0], rtol=1e-9)
+    assert tf.linalg.tridiagonal_solve([[0.0], [2.0], [0.0]], [[4.0]], conjugate_rhs=True).numpy().tolist() == [[2.0]]
+
+
+def test_functions_of_numpy_conjugate() -> None:
+    tnp = tf.experimental.numpy
+    np.testing.assert_allclose(tnp.vdot(Z, W), np.vdot(Z, W), rtol=1e-9)
+    for axis in (None, 0, 1):
+        assert not tnp.var(Z, axis=axis).dtype.is_complex
+        np.testing.assert_allclose(tnp.var(Z, axis=axis), np.var(Z, axis=axis), rtol=1e-9)
+        np.testing.assert_allclose(tnp.std(Z, axis=axis), np.std(Z, axis=axis), rtol=1e-9)
+    holes = np.where(Z.real > 2, np.nan, Z)
+    for name in ("nansum", "nanprod", "nanmean"):
+        np.testing.assert_allclose(getattr(tnp, name)(holes), getattr(np, name)(holes), rtol=1e-9)
+
+
+def test_norms_are_of_absolute_values() -> None:
+    size = np.linalg.norm(Z)
+    for limit in (1.0, tf.constant(1.0, tf.float64)):
+        np.testing.assert_allclose(tf.clip_by_norm(tf.constant(Z), limit), Z / size, rtol=1e-9)
+        (clipped,), found = tf.clip_by_global_norm([tf.constant(Z)], limit)
+        np.testing.assert_allclose(clipped, Z / size, rtol=1e-9)
+        np.testing.assert_allclose(found, size, rtol=1e-9)
+    rows = np.linalg.norm(Z, axis=1, keepdims=True)
+    found = tf.clip_by_norm(tf.constant(Z), tf.constant(3.0, tf.float64), axes=[1])
+    np.testing.assert_allclose(found, Z * 3 / np.maximum(rows, 3), rtol=1e-9)
+    with pytest.raises(TypeError, match="l2_loss: expected real numbers, got complex128"):
+        tf.nn.l2_loss(tf.constant(Z))

@@ -250,6 +250,64 @@ def test_a_parsed_example_says_what_is_wrong():
         tf.io.parse_single_example(message[:-1], {"a": fixed([2], tf.int64)})
 
 
+def example(**features):
+    """A serialized example of floats and integers."""
+
+    def feature(values):
+        if isinstance(values[0], float):
+            return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    made = {key: feature(values) for key, values in features.items()}
+    return tf.train.Example(features=tf.train.Features(feature=made)).SerializeToString()
+
+
+def test_features_of_one_key_have_the_same_values():
+    messages = [example(i=[7, 1], j=[2, 0], v=[1.5, 2.5]), example(v=[3.5], j=[1], i=[9])]
+    sparse = tf.io.SparseFeature
+    found = tf.io.parse_example(
+        messages,
+        {
+            "v": tf.io.VarLenFeature(tf.float32),
+            "s": sparse("i", "v", tf.float32, 10, already_sorted=True),
+            "t": sparse("i", "v", tf.float32, 12, already_sorted=True),
+            "u": sparse(["i", "j"], "v", tf.float32, [10, 3], already_sorted=True),
+            "i": tf.io.RaggedFeature(tf.int64),
+        },
+    )
+    for key in ("v", "s", "t", "u"):
+        assert found[key].values.numpy().tolist() == [1.5, 2.5, 3.5], key
+    assert found["v"].indices.numpy().tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert found["s"].indices.numpy().tolist() == found["t"].indices.numpy().tolist() == [[0, 7], [0, 1], [1, 9]]
+    assert found["u"].indices.numpy().tolist() == [[0, 7, 2], [0, 1, 0], [1, 9, 1]]
+    assert [list(found[key].shape) for key in ("s", "t", "u")] == [[2, 10], [2, 12], [2, 10, 3]]
+    assert found["i"].to_list() == [[7, 1], [9]]
+
+
+@pytest.mark.parametrize("size", [10, [10], [10, 3, 4]])
+def test_sizes_of_sparse_features_are_as_many_as_their_indices(size):
+    spec = {"s": tf.io.SparseFeature(["i", "j"], "v", tf.float32, size)}
+    with pytest.raises(ValueError, match="size of the SparseFeature 's' must have one number for each index_key, got"):
+        tf.io.parse_example([example(i=[7], j=[2], v=[1.5])], spec)
+
+
+@pytest.mark.parametrize("dtype", [tf.complex64, tf.complex128])
+def test_complex_tensors_are_serialized(dtype):
+    tensor = tf.constant(np.array([[1 + 2j, -0.5j], [3.0, 1e-3 - 1j]]), dtype)
+    message = tf.io.serialize_tensor(tensor)
+    again = tf.io.parse_tensor(message, dtype)
+    assert again.dtype == dtype and again.numpy().tolist() == tensor.numpy().tolist()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the tensor must have type float32, got complex"):
+        tf.io.parse_tensor(message, tf.float32)
+
+
+def test_many_small_records_with_a_footer(folder):
+    contents = np.arange(3_000_000, dtype=np.uint32).astype(np.uint8).tobytes()
+    path = written(folder, "a.bin", b"HEAD" + contents + b"FOOTER")
+    found = tf.data.FixedLengthRecordDataset(path, 40, 4, 6, buffer_size=1024).batch(10_000)
+    assert b"".join(record for batch in found for record in batch.numpy()) == contents
+
+
 def test_memory_of_strings_is_counted_and_freed(folder):
     path = written(folder, "a.txt", b"".join(b"line %d\n" % i for i in range(1000)))
     before = tf.memory.live_bytes()

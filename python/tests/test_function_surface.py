@@ -40,6 +40,34 @@ def test_a_concrete_function_with_open_sizes_is_traced_once():
         concrete(tf.ones([2, 4]))
 
 
+@pytest.mark.parametrize("size", [2, None])
+def test_a_concrete_function_takes_the_bound_values_only(size):
+    @tf.function
+    def f(x, scale, a=None):
+        return x * scale + (0.0 if a is None else 1.0)
+
+    concrete = f.get_concrete_function(tf.TensorSpec([size]), 2.0, a="one")
+    for made in (concrete(tf.ones([2])), concrete(tf.ones([2]), 2.0, "one"), concrete(x=tf.ones([2]), a="one")):
+        assert made.numpy().tolist() == [3.0, 3.0]
+    for arguments in ((3.0, "one"), (2.0, None), (tf.constant(2.0), "one")):
+        with pytest.raises(TypeError, match="f: expected .*, which is part of the signature"):
+            concrete(tf.ones([2]), *arguments)
+    with pytest.raises(TypeError, match="f: expected 2.0"):
+        concrete(scale=4.0, x=tf.ones([2]))
+
+
+def test_a_trial_trace_that_fails_keeps_the_traces_of_the_function():
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def f(x):
+        return tf.reshape(x, [-1]) + tf.ones([2])
+
+    f(tf.ones([2]))
+    assert f.trace_count == 1
+    concrete = f.get_concrete_function()
+    assert f.trace_count == 1
+    assert concrete(tf.ones([2])).numpy().tolist() == [2.0, 2.0]
+
+
 def test_host_functions_are_decorators():
     @tf.py_function(Tout=tf.float32)
     def twice(x):

@@ -117,6 +117,28 @@ def test_gradients_are_slopes(name):
         assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 
+def test_diagonals_of_blocks_that_are_not_square_are_those_of_the_matrix():
+    tall, wide = RNG.normal(size=(2, 3, 2)), RNG.normal(size=(2, 3))
+    operator = L.LinearOperatorBlockDiag([full(wide), full(tall)])
+    dense = operator.to_dense().numpy()
+    assert dense.shape == (2, 5, 5)
+    np.testing.assert_allclose(operator.diag_part().numpy(), np.diagonal(dense, axis1=1, axis2=2))
+    np.testing.assert_allclose(operator.trace().numpy(), np.trace(dense, axis1=1, axis2=2))
+
+
+@pytest.mark.parametrize("assert_proper_shapes", [False, True])
+def test_shapes_of_operands_are_always_checked(assert_proper_shapes):
+    for operator in (
+        L.LinearOperatorIdentity(3, [2], assert_proper_shapes=assert_proper_shapes),
+        L.LinearOperatorScaledIdentity(3, [1.0, 2.0], assert_proper_shapes=assert_proper_shapes),
+        L.LinearOperatorZeros(3, batch_shape=[2], assert_proper_shapes=assert_proper_shapes),
+    ):
+        with pytest.raises(ValueError, match="expected an operand with 3 rows"):
+            operator.matmul(tf.ones([4, 1]))
+        with pytest.raises(ValueError):
+            operator.matmul(tf.ones([5, 3, 1]))
+
+
 def test_variables_keep_their_gradients():
     v = tf.Variable([1.0, 2.0])
     operator = L.LinearOperatorDiag(v)
@@ -151,6 +173,17 @@ def test_structure_is_kept():
         (lambda: L.LinearOperatorDiag(1.0), ValueError, "rank >= 1"),
         (lambda: L.LinearOperatorDiag([1]), TypeError, "expected floats, got int32"),
         (lambda: L.LinearOperatorIdentity(-1), ValueError, "num_rows must be one integer >= 0"),
+        (
+            lambda: L.LinearOperatorIdentity(2, dtype=tf.complex64),
+            TypeError,
+            "LinearOperatorIdentity: expected a type of real numbers, got complex64",
+        ),
+        (
+            lambda: L.LinearOperatorZeros(2, dtype=tf.complex128),
+            TypeError,
+            "LinearOperatorZeros: expected a type of real numbers, got complex128",
+        ),
+        (lambda: L.LinearOperatorDiag([1j]), TypeError, "LinearOperatorDiag: expected floats, got complex"),
         (lambda: full(np.ones((2, 3)), is_square=True), ValueError, "is_square"),
         (lambda: L.LinearOperatorComposition([]), ValueError, "at least one operator"),
         (lambda: L.LinearOperatorComposition([full(A), full(np.ones((3, 3)))]), ValueError, "inner dimensions"),

@@ -3,6 +3,7 @@
 The numbers of traces, and the shapes that the code sees, are those of TensorFlow 2.21.
 """
 
+import collections
 import warnings
 
 import numpy as np
@@ -376,3 +377,119 @@ def test_variables_are_assigned_once_per_call():
     assert [float(f(ones(size, 3))) for size in (1, 2, 3)] == [3.0, 9.0, 18.0]
     assert float(total) == 18.0
     assert f.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize("read", ["ndim", "numpy"])
+def test_a_branch_on_the_rank_is_traced_once_per_rank(read):
+    def rank(x):
+        return x.ndim if read == "ndim" else np.ndim(x)
+
+    @tf.function(input_signature=[tf.TensorSpec(None)], on_retrace="allow")
+    def f(x):
+        if rank(x) == 1:
+            return x * 10.0
+        if rank(x) == 2:
+            return tf.reduce_sum(x, 1) * 100.0
+        return tf.reduce_sum(x) * 1000.0
+
+    for _ in range(2):
+        np.testing.assert_array_equal(f(ones(2)), [10.0, 10.0])
+        np.testing.assert_array_equal(f(ones(4)), [10.0] * 4)
+        np.testing.assert_array_equal(f(ones(2, 3)), [300.0, 300.0])
+        np.testing.assert_array_equal(f(ones(4, 2)), [200.0] * 4)
+        assert float(f(ones(1, 2, 3))) == 6000.0
+        assert float(f(ones(3, 2, 3))) == 18000.0
+    assert f.experimental_get_tracing_count() == 3
+
+
+def test_shapes_are_open_after_the_rank_is_known():
+    shapes = []
+
+    @tf.function(input_signature=[tf.TensorSpec(None)], on_retrace="deny")
+    def f(x):
+        assert x.ndim == 2
+        shapes.append((x * 2.0).shape.as_list())
+        return x + 1.0
+
+    for shape in ([2, 3], [5, 4], [1, 1]):
+        np.testing.assert_array_equal(f(tf.ones(shape)), np.full(shape, 2.0))
+    assert shapes == [[None, None]]
+
+
+def test_a_function_that_another_has_called_is_traced_for_its_own_sizes():
+    scale, calls = [1.0], []
+
+    @tf.function
+    def inner(x):
+        calls.append(x.shape.as_list())
+        return x * scale[0]
+
+    outer = tf.function(lambda x: inner(x) + 1.0, input_signature=[tf.TensorSpec([None])])
+    np.testing.assert_array_equal(outer(ones(2)), [2.0, 2.0])
+    assert calls == [[None]] or calls == [[2]]
+    scale[0] = 5.0
+    np.testing.assert_array_equal(inner(ones(3)), [5.0, 5.0, 5.0])
+    assert len(calls) == inner.experimental_get_tracing_count() == 2
+    # The outer function keeps its one trace.
+    np.testing.assert_array_equal(outer(ones(4)), [2.0] * 4)
+    assert outer.experimental_get_tracing_count() == 1
+
+
+@pytest.mark.parametrize("on_retrace", ["warn", "deny"])
+def test_a_function_that_creates_a_variable_is_not_reported(on_retrace):
+    state = []
+
+    @tf.function(input_signature=OPEN, on_retrace=on_retrace)
+    def f(x):
+        if not state:
+            state.append(tf.Variable(2.0))
+        return x * state[0]
+
+    for size in (2, 4, 1):
+        np.testing.assert_array_equal(f(ones(size, 3)), np.full([size, 3], 2.0))
+
+
+def test_a_variable_in_every_call_is_refused_with_deny_as_well():
+    @tf.function(input_signature=OPEN, on_retrace="deny")
+    def f(x):
+        return x * tf.Variable(2.0)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="created in every call"):
+        f(ones(2, 3))
+
+
+class Rows(list):
+    """A list with more methods."""
+
+
+def test_subclasses_of_dicts_and_lists_are_never_stale():
+    @tf.function(input_signature=OPEN, on_retrace="allow")
+    def listed(x):
+        return tf.add_n(Rows([x, x]))
+
+    @tf.function(input_signature=OPEN, on_retrace="allow")
+    def named(x):
+        made = collections.defaultdict(list)
+        made["a"] = x * 2.0
+        return made
+
+    @tf.function(input_signature=OPEN, on_retrace="deny")
+    def ordered(x):
+        return collections.OrderedDict(a=x * 2.0, b=x)
+
+    for size in (2, 4, 1):
+        np.testing.assert_array_equal(listed(ones(size, 3)), np.full([size, 3], 2.0))
+        np.testing.assert_array_equal(named(ones(size, 3))["a"], np.full([size, 3], 2.0))
+        np.testing.assert_array_equal(ordered(ones(size, 3))["a"], np.full([size, 3], 2.0))
+
+
+def test_a_loop_over_a_scalar_says_what_is_missing():
+    @tf.function(input_signature=[tf.TensorSpec(None)])
+    def f(x):
+        total = 0.0
+        for row in x:
+            total += row
+        return total
+
+    with pytest.raises(TypeError, match="scalar"):
+        f(tf.constant(1.0))

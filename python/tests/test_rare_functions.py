@@ -46,6 +46,25 @@ def test_greedy_decoder_merges_and_drops_blanks():
         tf.nn.ctc_greedy_decoder(logits, [4])
 
 
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (lambda x: tf.nn.ctc_greedy_decoder(x, [5, 1]), r"sequence_length must be in \[0, 4\], got \[5, 1\]"),
+        (lambda x: tf.nn.ctc_greedy_decoder(x, [4, -1]), r"sequence_length must be in \[0, 4\], got \[4, -1\]"),
+        (lambda x: tf.nn.ctc_beam_search_decoder(x, [4, 5]), r"sequence_length must be in \[0, 4\], got \[4, 5\]"),
+        (lambda x: tf.nn.ctc_greedy_decoder(x, [4, 4], blank_index=3), r"blank_index must be in \[-3, 3\), got 3"),
+        (lambda x: tf.nn.ctc_greedy_decoder(x, [4, 4], blank_index=-4), r"blank_index must be in \[-3, 3\), got -4"),
+        (
+            lambda x: tf.nn.ctc_loss([[1], [1]], x, [1, 1], [4, 4], blank_index=7),
+            r"blank_index must be in \[-3, 3\), got 7",
+        ),
+    ],
+)
+def test_arguments_of_ctc_out_of_range_are_errors(wrong, text):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+        wrong(np.zeros((4, 2, 3), np.float32))
+
+
 @pytest.mark.parametrize("pseudo_random", [False, True])
 @pytest.mark.parametrize("overlapping", [False, True])
 def test_fractional_pools_cover_the_image(pseudo_random, overlapping):

@@ -1,4 +1,8 @@
-"""Parts of variables."""
+"""Parts of variables, and the functions that make them."""
+
+import threading
+
+import pytest
 
 import taut as tf
 
@@ -20,3 +24,65 @@ def test_parts_are_written():
     v.scatter_nd_update([[0]], [5])
     v.scatter_add(tf.IndexedSlices([1], [2]))
     assert v.numpy().tolist() == [5.0, 2.0, -8.0]
+
+
+def noting(made):
+    """A creator that notes the names of the variables it makes."""
+
+    def creator(next_creator, **kwargs):
+        made.append(kwargs["name"])
+        return next_creator(**kwargs)
+
+    return creator
+
+
+def test_creators_belong_to_their_thread():
+    made, others, other = [], [], []
+    may_make, has_made = threading.Event(), threading.Event()
+
+    def work():
+        may_make.wait(60)
+        other.append(tf.Variable(2.0, name="other"))
+        with tf.variable_creator_scope(noting(others)):
+            other.append(tf.Variable(3.0, name="noted"))
+        has_made.set()
+
+    def value():
+        # The other thread makes variables while this one runs a constructor.
+        may_make.set()
+        has_made.wait(60)
+        return 1.0
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with tf.variable_creator_scope(noting(made)):
+        tf.Variable(value, name="first")
+        tf.Variable(1.0, name="second")
+    thread.join()
+    assert (made, others) == (["first", "second"], ["noted"])
+    assert [float(one) for one in other] == [2.0, 3.0]
+
+
+def test_creators_see_the_variables_of_initial_values_and_remain_after_errors():
+    made = []
+    with tf.variable_creator_scope(noting(made)):
+        outer = tf.Variable(lambda: tf.Variable(2.0, name="inner").read_value() + 1.0, name="outer")
+        with pytest.raises(ZeroDivisionError):
+            tf.Variable(lambda: 1 // 0, name="failed")
+        tf.Variable(1.0, name="last")
+    tf.Variable(1.0, name="outside")
+    assert float(outer) == 3.0
+    assert made == ["outer", "inner", "failed", "last"]
+
+
+def test_a_creator_with_wrong_arguments_does_not_turn_creators_off():
+    made = []
+
+    def wrong(next_creator, **kwargs):
+        return next_creator(**kwargs, colour="red")
+
+    with tf.variable_creator_scope(wrong), pytest.raises(TypeError, match="colour"):
+        tf.Variable(1.0)
+    with tf.variable_creator_scope(noting(made)):
+        tf.Variable(1.0, name="noted")
+    assert made == ["noted"]

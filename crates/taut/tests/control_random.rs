@@ -11,7 +11,7 @@ use run::{Budget, How, evaluate};
 use std::cell::Cell;
 use std::sync::Arc;
 use taut::memory::testing::ledger_check;
-use taut::{ErrorKind, GradientTape, Result, Tensor, add, function, mul, sum};
+use taut::{GradientTape, Result, Tensor, add, function, mul, sum};
 
 /// How far the operand of a data-dependent condition must be from its threshold.
 const MARGIN: f64 = 1e-3;

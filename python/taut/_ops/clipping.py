@@ -12,7 +12,6 @@ from .._native import Tensor, as_tensor
 from ..indexed_slices import IndexedSlices
 from .elementwise import scalar_mul
 from .norm import global_norm
-from .reduction import reduce_sum
 
 if TYPE_CHECKING:
     from .._typing import AxisLike, TensorLike
@@ -34,7 +33,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     t = as_tensor(t)
     if not isinstance(clip_norm, _native.Array):
         return raw.clip_by_norm(t, clip_norm, axes)
-    size = raw.sqrt(reduce_sum(raw.square(t), axes, True))
+    size = raw.norm(t, 2.0, axes, True)
     return t * (clip_norm / raw.maximum(size, clip_norm))
 
 

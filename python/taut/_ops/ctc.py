@@ -45,7 +45,7 @@ def ctc_loss(
             "ctc_loss",
             f"expected labels [batch, labels], logits [time, batch, classes] and lengths [batch], got {shapes}",
         )
-    blank = 0 if blank_index is None else int(blank_index) % logits.shape[2]
+    blank = _blank("ctc_loss", 0 if blank_index is None else blank_index, logits.shape[2])
     never = float("-inf")
 
     # A blank before each label, and one at the end. Padding of the labels is replaced by blanks.
@@ -82,6 +82,13 @@ def ctc_loss(
     return -raw.logsumexp(raw.where(ends, alpha, never), -1)
 
 
+def _blank(name: str, index: int, classes: int) -> int:
+    """The blank class, of an index that may be negative."""
+    if not -classes <= int(index) < classes:
+        refuse(name, f"blank_index must be in [{-classes}, {classes}), got {int(index)}")
+    return int(index) % classes
+
+
 def _ctc_inputs(name: str, inputs: TensorLike, sequence_length: TensorLike) -> tuple[Tensor, Tensor]:
     logits, lengths = as_tensor(inputs), cast_to(as_tensor(sequence_length), dtypes.int64)
     if logits.ndim != 3 or lengths.shape != logits.shape[1:2]:
@@ -91,6 +98,9 @@ def _ctc_inputs(name: str, inputs: TensorLike, sequence_length: TensorLike) -> t
         )
     if logits.is_symbolic or lengths.is_symbolic:
         refuse(name, "the number of labels depends on the values of traced tensors", DynamicShapeError)
+    counts, time = lengths.numpy(), logits.shape[0]
+    if ((counts < 0) | (counts > time)).any():
+        refuse(name, f"sequence_length must be in [0, {time}], got {counts.tolist()}")
     return logits, lengths
 
 
@@ -116,7 +126,7 @@ def ctc_greedy_decoder(
     """
     logits, lengths = _ctc_inputs("ctc_greedy_decoder", inputs, sequence_length)
     values, counts = logits.numpy(), lengths.numpy()
-    blank = (-1 if blank_index is None else int(blank_index)) % logits.shape[2]
+    blank = _blank("ctc_greedy_decoder", -1 if blank_index is None else blank_index, logits.shape[2])
     rows, scores = [], np.zeros((logits.shape[1], 1), values.dtype)
     for row, count in enumerate(counts):
         best = values[:count, row].argmax(-1)

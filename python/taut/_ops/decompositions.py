@@ -167,11 +167,14 @@ def tridiagonal_solve(
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Tensor:
-    """Solves systems whose matrices have three diagonals. They are made dense, and rows are exchanged."""
+    """Solves systems whose matrices have three diagonals. They are made dense, and rows are exchanged.
+
+    `conjugate_rhs` replaces the right-hand side by its complex conjugate.
+    """
     if perturb_singular:
         refuse("tridiagonal_solve", "perturb_singular must be False: a singular matrix is an error", ValueError)
     matrix = _dense(*_diagonals("tridiagonal_solve", diagonals, diagonals_format))
-    rhs = as_tensor(rhs)
+    rhs = raw.conj(rhs) if conjugate_rhs else as_tensor(rhs)
     is_vector = rhs.ndim == matrix.ndim - 1
     rhs = raw.expand_dims(rhs, -1) if is_vector else raw.swapaxes(rhs, -1, -2) if transpose_rhs else rhs
     found = raw.solve(matrix, rhs)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Computes half the sum of squares."""
+    t = as_tensor(t)
+    if t.dtype.is_complex:
+        refuse("l2_loss", f"expected real numbers, got {t.dtype.name}\n  help: use tf.nn.l2_loss(tf.abs(t))", TypeError)
     return reduce_sum(raw.square(t)) / 2
 
 

@@ -230,8 +230,8 @@ def _returned(statement: Statement, test: Callable) -> None:
 
 def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body: Callable) -> None:
     """A `for` over the rows of a tensor, or of several side by side."""
-    is_open = isinstance(rows, _native.Tensor) and _native.is_recording_calls() and sizes(rows)[0] > 0
-    # The calls for one number of rows hold for every other but 0.
+    # The calls for one number of rows hold for every other but 0. Of a scalar, `len` reports that it has no rows.
+    is_open = isinstance(rows, _native.Tensor) and _native.is_recording_calls() and any(sizes(rows)[:1])
     count = call_recorded(shape, rows)[0] if is_open else len(rows)
     parts = rows.parts if isinstance(rows, Rows) else (rows,)
     rows_of = parts if is_open else [part if len(part) == count else part[:count] for part in parts]

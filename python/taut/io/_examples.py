@@ -120,7 +120,12 @@ def _arguments(key: str, feature: Any) -> list[_Argument]:
     if isinstance(feature, FixedLenFeature):
         return [(key, dtype, _sizes(feature.shape), feature.default_value)]
     if isinstance(feature, SparseFeature):
-        indices = [(index, dtypes.int64, None, None) for index in _index_keys(feature)]
+        keys, sizes = _index_keys(feature), _sparse_sizes(feature)
+        if len(keys) != len(sizes):
+            raise ValueError(
+                f"size of the SparseFeature {key!r} must have one number for each index_key, got {len(sizes)} for {keys}"
+            )
+        indices = [(index, dtypes.int64, None, None) for index in keys]
         return [*indices, (feature.value_key, dtype, None, None)]
     if isinstance(feature, RaggedFeature):
         if feature.partitions:
@@ -137,6 +142,10 @@ def _arguments(key: str, feature: Any) -> list[_Argument]:
 
 def _index_keys(feature: SparseFeature) -> list[str]:
     return [feature.index_key] if isinstance(feature.index_key, str) else list(feature.index_key)
+
+
+def _sparse_sizes(feature: SparseFeature) -> list[int]:
+    return [int(size) for size in np.atleast_1d(np.asarray(feature.size))]
 
 
 def _sizes(shape: Any) -> list[int]:
@@ -199,9 +208,9 @@ def _padded(key: str, feature: FixedLenSequenceFeature, values: Any, counts: np.
 
 def _sparse(key: str, feature: SparseFeature, parts: list[Any], rows: int | None) -> SparseTensor:
     values, counts = parts[-1][0], np.asarray(parts[-1][1])
-    sizes = [int(size) for size in np.atleast_1d(np.asarray(feature.size))]
+    sizes = _sparse_sizes(feature)
     columns = []
-    for (index, found), index_key, size in zip(parts[:-1], _index_keys(feature), sizes):
+    for (index, found), index_key, size in zip(parts[:-1], _index_keys(feature), sizes, strict=True):
         if not np.array_equal(np.asarray(found), counts):
             raise InvalidArgumentError(
                 f"feature {key!r}: {index_key!r} and {feature.value_key!r} must have equal lengths, "

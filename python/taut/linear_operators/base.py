@@ -74,6 +74,8 @@ class LinearOperator(Module):
                     raise ValueError(f"A {hint} matrix is always square: is_square must not be False")
                 is_square = True
         self._dtype = dtypes.as_dtype(dtype)
+        if self._dtype.is_complex:
+            raise TypeError(f"{type(self).__name__}: expected a type of real numbers, got {self._dtype.name}")
         self._hints = (is_non_singular, is_self_adjoint, is_positive_definite)
         self._is_square = is_square
         self._parameters = dict(parameters or {})

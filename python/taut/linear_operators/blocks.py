@@ -21,7 +21,7 @@ def _hints(operators: Sequence[LinearOperator], *given: bool | None) -> list[boo
 
 
 class _Blocks(LinearOperator):
-    """Operators of square blocks: what diagonal and lower triangular block matrices share."""
+    """Operators of blocks: what diagonal and lower triangular block matrices share."""
 
     def _diagonal_blocks(self) -> list[LinearOperator]:
         raise NotImplementedError
@@ -37,6 +37,9 @@ class _Blocks(LinearOperator):
         return raw.concat([raw.broadcast_to(part, [*batch, *part.shape[axis:]]) for part in parts], axis)
 
     def _diag_part(self) -> Tensor:
+        # The diagonal of the matrix goes through those of its blocks only if all blocks are square.
+        if not all(block.is_square for block in self._diagonal_blocks()):
+            return super()._diag_part()
         return self._join([block.diag_part() for block in self._diagonal_blocks()], -1)
 
     def _determinant(self) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import taut as tf
-from taut import keras
+from taut import horovod, keras
 from taut.keras.backend.ops.nn.attention import dot_product_attention
 
 ops = keras.ops
@@ -256,6 +256,21 @@ def test_moments_and_normalization(rng):
     made = ops.batch_normalization(x, mean, variance, axis=1, offset=offset, scale=scale, epsilon=0.1)
     away = (x - x.mean((0, 2), keepdims=True)) / np.sqrt(x.var((0, 2), keepdims=True) + 0.1)
     np.testing.assert_allclose(made.numpy(), away * scale[:, None] + offset[:, None], rtol=1e-4, atol=1e-5)
+
+
+def test_moments_of_several_processes_are_refused(monkeypatch):
+    x = np.ones((4, 3), np.float32)
+    layer = keras.layers.BatchNormalization(synchronized=True)
+    assert layer(x, training=True).shape == (4, 3)
+    strategy = tf.distribute.Strategy(tf._native.Group.paper(2))
+    with pytest.raises(NotImplementedError, match="synchronized=True is for one process"):
+        strategy.run(lambda: layer(x, training=True))
+    assert strategy.run(lambda: layer(x, training=False)).shape == (4, 3)
+    monkeypatch.setattr(horovod, "_group", tf._native.Group.paper(2))
+    with pytest.raises(NotImplementedError, match="synchronized=True is for one process"):
+        layer(x, training=True)
+    monkeypatch.setattr(horovod, "_group", tf._native.Group.paper(1))
+    assert layer(x, training=True).shape == (4, 3)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -295,3 +295,38 @@ def test_whole_numbers_become_floats_where_needed():
 
 def test_halves_are_averaged_without_overflow():
     assert float(ops.mean(np.full(4, 60000.0, "float16"))) == 60000.0
+
+
+Z = np.array([[1 + 2j, -0.5 + 0.25j, 3 - 1j], [0.1 - 0.7j, -2 - 0.5j, 0.4 + 0.9j]], dtype="complex64")
+W = np.array([[0.5 - 1j, 2 + 0.5j, -1 + 1.5j], [1.5 + 0.2j, -0.3 + 0.8j, 0.7 - 0.6j]], dtype="complex64")
+
+
+@pytest.mark.parametrize("mode", ["valid", "same", "full"])
+def test_correlations_of_complex_numbers(mode):
+    check("correlate", Z.ravel(), W[0], mode, rtol=1e-5)
+    check("correlate", W[0], Z.ravel(), mode, rtol=1e-5)
+    check("correlate", Z[0], A[0], mode, rtol=1e-5)
+
+
+def test_complex_numbers_are_conjugated_and_measured_by_their_absolute_values():
+    check("vdot", Z, W, rtol=1e-5)
+    for axis in (None, 0, 1):
+        check("var", Z, axis=axis, rtol=1e-5)
+        check("std", Z, axis=axis, rtol=1e-5)
+    holes = np.where(Z.real > 2, np.complex64(np.nan), Z)
+    for name in ("nansum", "nanprod", "nanmean", "nanvar", "nanstd"):
+        check(name, holes, rtol=1e-5)
+    for order in (None, 0, 1, 2, 3, np.inf, -np.inf):
+        compare(ops.norm(Z, order, axis=1), np.linalg.norm(Z, order, axis=1), 1e-5)
+    for order in (None, "fro", 1, -1, np.inf, -np.inf):
+        compare(ops.norm(Z, order, axis=(0, 1)), np.linalg.norm(Z, order, axis=(0, 1)), 1e-5)
+    compare(ops.norm(Z), np.linalg.norm(Z), 1e-5)
+
+
+def test_complex_numbers_that_are_not_finite():
+    given = np.array([1 + 2j, complex(np.nan, 1), complex(1, np.nan), complex(np.inf, -np.inf), complex(0, np.inf)])
+    for name in ("isnan", "isinf", "isfinite", "nan_to_num"):
+        check(name, given)
+    compare(ops.nan_to_num(given, 1.0, 2.0, 3.0), np.nan_to_num(given, nan=1.0, posinf=2.0, neginf=3.0))
+    check("isclose", given, given)
+    check("isclose", given, given, equal_nan=True)

@@ -4,6 +4,7 @@ import numpy as np
 
 import taut as tf
 from taut import keras
+from taut.keras.backend import distributed
 
 X = np.array([[1.0], [2.0]], dtype="float32")
 T = np.zeros((2, 1), dtype="float32")
@@ -120,3 +121,23 @@ def test_what_build_computes_outlives_the_trace_in_which_it_was_called():
     layer = Places()
     added = tf.function(lambda x: layer(x))
     np.testing.assert_array_equal(added(rows).numpy(), layer(rows).numpy())
+
+
+def test_the_plan_of_every_step_is_compared_once():
+    compared = []
+
+    class Group:
+        check_same_plan = compared.append
+
+    class Step:
+        def plan(self, batch):
+            return batch
+
+    ranks = distributed.Ranks(Group())
+    for i in range(20):
+        # The step is freed here unless it is kept, and the next one may get its id.
+        ranks.check_plan(Step(), i)
+    step = Step()
+    ranks.check_plan(step, 20)
+    ranks.check_plan(step, 21)
+    assert compared == list(range(21))

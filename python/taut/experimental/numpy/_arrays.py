@@ -451,7 +451,16 @@ nanprod = reduction(
 
 
 def _without_nan(x: Tensor, value: int) -> Tensor:
-    return raw.where(raw.is_nan(x), raw.full([], value, x.dtype), x) if x.dtype.is_floating else x
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        return x
+    return raw.where(_is_nan(x), raw.full([], value, x.dtype), x)
+
+
+def _is_nan(x: Tensor) -> Tensor:
+    """Where an element is NaN. A complex number is if one of its parts is."""
+    if x.dtype.is_complex:
+        return raw.logical_or(raw.is_nan(raw.real(x)), raw.is_nan(raw.imag(x)))
+    return raw.is_nan(x)
 
 
 def _axes(axis: Any) -> Any:
@@ -461,17 +470,18 @@ def _axes(axis: Any) -> Any:
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The mean without NaN."""
     x = floats(tensor(a, dtype))
-    count = raw.sum(raw.cast(raw.logical_not(raw.is_nan(x)), x.dtype), _axes(axis), keepdims)
+    count = raw.sum(raw.cast(raw.logical_not(_is_nan(x)), x.dtype), _axes(axis), keepdims)
     return raw.sum(_without_nan(x, 0), _axes(axis), keepdims) / count
 
 
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool | None = None
 ) -> Tensor:
-    """The variance along axes."""
+    """The variance along axes. That of complex numbers is real: the mean of |x - mean(x)|**2."""
     _no_out("var", out)
     x = floats(tensor(a, dtype))
     centred = x - raw.mean(x, _axes(axis), True)
+    centred = raw.abs(centred) if x.dtype.is_complex else centred
     total = raw.sum(raw.square(centred), _axes(axis), bool(keepdims))
     count = math.prod(x.shape) if axis is None else math.prod(x.shape[i] for i in _shape(axis))
     return total / (count - ddof)
@@ -638,8 +648,9 @@ def outer(a: Any, b: Any) -> Tensor:
 
 
 def vdot(a: Any, b: Any) -> Tensor:
-    """The sum of the products of all elements."""
+    """The sum of the products of all elements; those of `a` are conjugated if they are complex."""
     one, other = promoted(a, b)
+    one = raw.conj(one) if one.dtype.is_complex else one
     return raw.sum(ravel(one) * ravel(other), [0], False)
 
 

@@ -11,7 +11,7 @@ from keras.src import tree
 from keras.src.distribution import distribution_lib
 
 import taut as tf
-from taut import distribute
+from taut import distribute, horovod
 from taut.keras.backend.sharded import SMALL, SavedShard
 from taut.keras.backend.variable import native
 
@@ -26,7 +26,8 @@ class Ranks:
         # The rows of this process in a batch, relative to equal shares.
         self._weight = tf.Variable(1.0, trainable=False, name="rank_weight")
         self._checked = False
-        self._planned: set[int] = set()
+        # The steps whose plans were compared, by id. They are kept, so that an id belongs to one step.
+        self._planned: dict[int, Any] = {}
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -99,7 +100,7 @@ class Ranks:
         """Raises an error on all processes if their first steps would call different collectives."""
         if id(step) in self._planned:
             return
-        self._planned.add(id(step))
+        self._planned[id(step)] = step
         try:
             plan = step.plan(batch)
         except (tf.errors.OpError, ValueError, TypeError):
@@ -128,6 +129,13 @@ def is_float(variable: Any) -> bool:
 def active() -> Ranks | None:
     """The processes that run a step of a model together."""
     return _active
+
+
+def has_several_processes() -> bool:
+    """Whether several processes train together: in `fit`, with a strategy or a distribution, or with `taut.horovod`."""
+    if _active is not None or current_group() is not None:
+        return True
+    return horovod.is_initialized() and horovod.size() > 1
 
 
 def current_group() -> Any:

@@ -143,7 +143,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> t
     x = floating(x)
     rank = len(x.shape)
     if axis is None and (ord is None or (ord == 2 and rank == 1)):
-        return tf.reshape(tf.sqrt(tf.reduce_sum(tf.square(x))), [1] * rank if keepdims else [])
+        return tf.reshape(tf.sqrt(tf.reduce_sum(tf.square(magnitudes(x)))), [1] * rank if keepdims else [])
     axes = tuple(range(rank)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     if any(not -rank <= one < rank for one in axes):
         raise ValueError(f"All `axis` values must be in the range [-{rank}, {rank}). Received: axis={axis}")
@@ -155,10 +155,16 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> t
     raise ValueError(f"`axis` must have one or two elements. Received: axis={axis}")
 
 
+def magnitudes(x: tf.Tensor) -> tf.Tensor:
+    """The absolute values of complex numbers; real numbers as they are."""
+    return tf.abs(x) if x.dtype.is_complex else x
+
+
 def vector_norm(x: tf.Tensor, ord: Any, axis: int, keepdims: bool) -> tf.Tensor:
     """The norm along one axis."""
     if isinstance(ord, str):
         raise ValueError(f"Invalid `ord` argument for vector norm. Received: ord={ord}")
+    x = magnitudes(x)
     if ord is None or ord == 2:
         return tf.sqrt(tf.reduce_sum(tf.square(x), axis=axis, keepdims=keepdims))
     if ord == math.inf:
@@ -177,7 +183,7 @@ def matrix_norm(x: tf.Tensor, ord: Any, axes: tuple[int, int], keepdims: bool) -
     """The norm of the matrices in two axes."""
     rows, columns = axes
     if ord is None or ord == "fro":
-        return tf.sqrt(tf.reduce_sum(tf.square(x), axis=list(axes), keepdims=keepdims))
+        return tf.sqrt(tf.reduce_sum(tf.square(magnitudes(x)), axis=list(axes), keepdims=keepdims))
     sums = {1: (rows, columns), -1: (rows, columns), math.inf: (columns, rows), -math.inf: (columns, rows)}
     if ord in sums:
         summed, compared = sums[ord]

@@ -17,9 +17,9 @@ def moments(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes mean and variance along axes; in 32 bits for float16, clamped to its range.
 
-    Those of one process are synchronized as they are.
+    Those of one process are synchronized as they are; with several processes, `synchronized` is refused.
     """
-    if synchronized and distributed.active() is not None:
+    if synchronized and distributed.has_several_processes():
         raise NotImplementedError("keras.ops.moments: synchronized=True is for one process, several train this model")
     x = convert_to_tensor(x)
     axes = axes_of(axes, len(x.shape))

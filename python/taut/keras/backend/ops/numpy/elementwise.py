@@ -296,18 +296,24 @@ def logical_not(x: Any) -> tf.Tensor:
 def isfinite(x: Any) -> tf.Tensor:
     """Tests for elements that are neither infinite nor NaN."""
     x = convert_to_tensor(x)
+    if x.dtype.is_complex:
+        return tf.logical_and(isfinite(tf.math.real(x)), isfinite(tf.math.imag(x)))
     return tf.math.is_finite(x) if is_float(x) else tf.ones(x.shape, "bool")
 
 
 def isinf(x: Any) -> tf.Tensor:
     """Tests for infinite elements."""
     x = convert_to_tensor(x)
+    if x.dtype.is_complex:
+        return tf.logical_or(isinf(tf.math.real(x)), isinf(tf.math.imag(x)))
     return tf.math.is_inf(x) if is_float(x) else tf.zeros(x.shape, "bool")
 
 
 def isnan(x: Any) -> tf.Tensor:
     """Tests for NaN."""
     x = convert_to_tensor(x)
+    if x.dtype.is_complex:
+        return tf.logical_or(isnan(tf.math.real(x)), isnan(tf.math.imag(x)))
     return tf.math.is_nan(x) if is_float(x) else tf.zeros(x.shape, "bool")
 
 
@@ -328,14 +334,17 @@ def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan:
     x1, x2 = promote(x1, x2, least=float)
     near = tf.less_equal(tf.abs(x1 - x2), atol + rtol * tf.abs(x2))
     # With an infinite `x2` every difference would be small enough.
-    near = tf.logical_and(near, tf.math.is_finite(x2))
+    near = tf.logical_and(near, isfinite(x2))
     close = tf.logical_or(tf.equal(x1, x2), near)
-    return tf.logical_or(close, tf.logical_and(tf.math.is_nan(x1), tf.math.is_nan(x2))) if equal_nan else close
+    return tf.logical_or(close, tf.logical_and(isnan(x1), isnan(x2))) if equal_nan else close
 
 
 def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> tf.Tensor:
-    """Replaces NaN and infinities: by default with 0 and the type's limits."""
+    """Replaces NaN and infinities: by default with 0 and the type's limits. For complex numbers, in both parts."""
     x = convert_to_tensor(x)
+    if x.dtype.is_complex:
+        real_part, imaginary = (nan_to_num(part, nan, posinf, neginf) for part in (tf.math.real(x), tf.math.imag(x)))
+        return tf.complex(real_part, imaginary)
     if not is_float(x):
         return x
     most = x.dtype.max if posinf is None else posinf

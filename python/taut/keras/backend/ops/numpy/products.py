@@ -62,8 +62,9 @@ def inner(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def vdot(x1: Any, x2: Any) -> tf.Tensor:
-    """Computes the dot product of the flattened operands."""
+    """Computes the dot product of the flattened operands; the first one is conjugated if it is complex."""
     (x1, x2), result = factors(x1, x2)
+    x1 = tf.math.conj(x1) if x1.dtype.is_complex else x1
     return tf.cast(tf.reduce_sum(tf.reshape(x1, [-1]) * tf.reshape(x2, [-1])), result)
 
 
@@ -138,13 +139,16 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> tf.Tensor:
 
 
 def correlate(x1: Any, x2: Any, mode: str = "valid") -> tf.Tensor:
-    """Computes the cross-correlation of two vectors."""
+    """Computes the cross-correlation of two vectors; the second one is conjugated if it is complex."""
     if mode not in ("valid", "same", "full"):
         raise ValueError(f"`mode` must be 'valid', 'same' or 'full'. Received: mode={mode}")
     x1, x2 = promote(x1, x2)
     kind = type_of(x1)
-    kind = kind if "float" in kind else "float64" if kind == "int64" else floatx()
-    x1, x2 = tf.cast(x1, kind), tf.cast(x2, kind)
+    if x2.dtype.is_complex:
+        x2 = tf.math.conj(x2)
+    else:
+        kind = kind if "float" in kind else "float64" if kind == "int64" else floatx()
+        x1, x2 = tf.cast(x1, kind), tf.cast(x2, kind)
     swapped = shape_of(x1)[0] < shape_of(x2)[0]
     long, short = (x2, x1) if swapped else (x1, x2)
     n, m = shape_of(long)[0], shape_of(short)[0]

@@ -21,6 +21,7 @@ from taut.keras.backend.convert import (
     slice_axis,
     type_of,
 )
+from taut.keras.backend.ops.numpy.elementwise import isclose, isnan
 
 Axis = int | Sequence[int] | None
 
@@ -116,8 +117,6 @@ def any(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
 
 def allclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> tf.Tensor:
     """Tests whether all elements are close (see `isclose`)."""
-    from taut.keras.backend.ops.numpy.elementwise import isclose
-
     return tf.reduce_all(isclose(x1, x2, rtol, atol, equal_nan))
 
 
@@ -204,12 +203,12 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> tf.Tens
 def replace_nan(x: Any, value: float) -> tf.Tensor:
     """Replaces NaN by `value`."""
     x = convert_to_tensor(x)
-    return tf.where(tf.math.is_nan(x), value, x) if is_float(x) else x
+    return tf.where(isnan(x), convert_to_tensor(value, x.dtype), x) if is_float(x) or x.dtype.is_complex else x
 
 
 def count_numbers(x: tf.Tensor, axis: Axis, keepdims: bool) -> tf.Tensor:
     """Counts the elements along axes that are not NaN, in the type of `x`."""
-    return tf.reduce_sum(tf.cast(tf.logical_not(tf.math.is_nan(x)), x.dtype), axis=axis, keepdims=keepdims)
+    return tf.reduce_sum(tf.cast(tf.logical_not(isnan(x)), x.dtype), axis=axis, keepdims=keepdims)
 
 
 def nansum(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
@@ -240,11 +239,12 @@ def nanmean(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
 
 
 def nanvar(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
-    """Computes the variance along axes, ignoring NaN."""
+    """Computes the variance along axes, ignoring NaN. That of complex numbers is real."""
     x = floating(x)
     wide = tf.cast(x, "float32") if type_of(x) in ("float16", "bfloat16") else x
-    result = nanmean(tf.square(wide - nanmean(wide, axis, keepdims=True)), axis, keepdims)
-    return tf.cast(result, x.dtype)
+    centred = wide - nanmean(wide, axis, keepdims=True)
+    result = nanmean(tf.square(tf.abs(centred) if x.dtype.is_complex else centred), axis, keepdims)
+    return tf.cast(result, x.dtype.real_dtype)
 
 
 def nanstd(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
