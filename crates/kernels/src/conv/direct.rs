@@ -83,13 +83,13 @@ struct Convolution<'a, S> {
 /// A type of sums whose tiles have a size for each kind of vectors.
 pub(crate) trait Tiles: Sized {
     /// Computes a part, tile by tile.
-    fn columns(part: &Part<'_, Self>, out: &Shared<'_, Self>);
+    fn columns(part: &PixelBlock<'_, Self>, out: &Shared<'_, Self>);
 }
 
 macro_rules! tiles {
     ($($t:ty),*) => {$(
         impl Tiles for $t {
-            fn columns(part: &Part<'_, $t>, out: &Shared<'_, $t>) {
+            fn columns(part: &PixelBlock<'_, $t>, out: &Shared<'_, $t>) {
                 vectorize(Columns { part, out });
             }
         }
@@ -114,7 +114,7 @@ tiles!(f32, f64);
 
 /// A part to compute, and where its pixels go.
 struct Columns<'a, S> {
-    part: &'a Part<'a, S>,
+    part: &'a PixelBlock<'a, S>,
     out: &'a Shared<'a, S>,
 }
 
@@ -142,8 +142,14 @@ impl<S: Sum> Convolution<'_, S> {
             pool::for_each(total, chunk, |pixels| {
                 for column in (0..to).step_by(width) {
                     let weights = &packed[column * depth..][..depth * width];
-                    let part =
-                        Part { windows, weights, first: pixels.start, len: pixels.len(), column, width };
+                    let part = PixelBlock {
+                        windows,
+                        weights,
+                        first: pixels.start,
+                        len: pixels.len(),
+                        column,
+                        width,
+                    };
                     S::columns(&part, out);
                 }
             });
@@ -187,7 +193,7 @@ pub(crate) struct Windows<'a, S> {
 }
 
 /// Some pixels of a phase and a block of their channels.
-pub(crate) struct Part<'a, S> {
+pub(crate) struct PixelBlock<'a, S> {
     windows: Windows<'a, S>,
     weights: &'a [S],
     /// The first pixel, and how many.
@@ -212,7 +218,7 @@ struct Pixel {
 #[inline(always)]
 fn columns<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
     simd: A,
-    part: &Part<'_, S>,
+    part: &PixelBlock<'_, S>,
     out: &Shared<'_, S>,
 ) {
     let windows = &part.windows;
