@@ -87,6 +87,8 @@ def float_dtype(args):
         return None
     if {"float16", "bfloat16"} <= set(floats) or not floats:
         floats["float32"] = np.dtype(np.float32)
+    if any(dtype.kind == "c" for dtype in floats.values()):
+        return np.result_type(*floats.values())
     return max(floats.values(), key=lambda dtype: dtype.itemsize)
 
 

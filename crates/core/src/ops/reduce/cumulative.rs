@@ -246,8 +246,8 @@ macro_rules! cumulative_reference {
             $identity,
             "), a.take(range(a.shape[axis] - 1), axis)], axis) if exclusive and a.shape[axis] else a)(",
             $accumulate,
-            "(flip(x), axis=axis, dtype=dtype))).astype(x.dtype if x.dtype.kind == 'f' else dtype))(",
-            "{'f': np.float64, 'u': np.uint64}.get(x.dtype.kind, np.int64), ",
+            "(flip(x), axis=axis, dtype=dtype))).astype(x.dtype if x.dtype.kind in 'fc' else dtype))(",
+            "{'f': np.float64, 'c': np.complex128, 'u': np.uint64}.get(x.dtype.kind, np.int64), ",
             "lambda v: np.flip(v, axis) if reverse else v)"
         )
     };
