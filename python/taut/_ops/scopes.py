@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -111,6 +110,8 @@ def timestamp(name: str | None = None) -> Any:
 
 def get_logger() -> logging.Logger:
     """The logger of the package."""
+    import logging
+
     return logging.getLogger("taut")
 
 
