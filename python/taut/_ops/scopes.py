@@ -14,6 +14,9 @@ import numpy as np
 from .. import _native, _raw_ops as raw
 from .._common import refuse
 
+if TYPE_CHECKING:
+    import logging
+
 _scopes = threading.local()
 
 
