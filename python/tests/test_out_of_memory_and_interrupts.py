@@ -74,12 +74,15 @@ def test_handles_count_in_buffers_of_bytes():
 
 def interrupted(work):
     """Runs work, and interrupts it once it is under way."""
-    started = threading.Event()
+    started, ended = threading.Event(), threading.Event()
 
     def interrupt():
         started.wait()
         time.sleep(0.2)
         _thread.interrupt_main()
+        # Python drops an interrupt that arrives in a destructor.
+        while not ended.wait(5.0):
+            _thread.interrupt_main()
 
     thread = threading.Thread(target=interrupt)
     thread.start()
@@ -91,6 +94,7 @@ def interrupted(work):
             while True:
                 work()
     finally:
+        ended.set()
         thread.join()
     assert tf.memory.live_bytes() == before
 

@@ -238,8 +238,7 @@ def resize(
 ) -> Tensor:
     """Resizes images to `[height, width]`. The result is float32, except for "nearest", which keeps the type.
 
-    With `antialias`, downsampling averages over all pixels that a new one covers. Each axis is resized by a product
-    with an interpolation matrix.
+    With `antialias`, downsampling averages over all pixels that a new one covers.
     """
     images = check_image("resize", images)
     method = getattr(method, "value", method)
@@ -264,14 +263,43 @@ def resize(
             places = np.minimum(np.floor((np.arange(new) + 0.5) * (old / new)), old - 1).astype(np.int32)
             images = gather(images, as_tensor(places), axis=axis)
         return images
-    made = cast_to(images, dtypes.float32)
-    across, down = (
-        as_tensor(interpolation_weights(method, old, new, antialias).astype(np.float32))
-        for old, new in ((columns, width), (rows, height))
-    )
-    made = raw.matmul(across, made)
-    flat = raw.reshape(made, [*made.shape[:-2], width * made.shape[-1]])
-    return raw.reshape(raw.matmul(down, flat), [*made.shape[:-3], height, width, made.shape[-1]])
+    # The axis that shrinks more comes first: the other one has less to do then.
+    axes = sorted(((-3, rows, height), (-2, columns, width)), key=lambda axis: axis[2] / axis[1])
+    for axis, old, new in axes:
+        if old != new or method in ("gaussian", "mitchellcubic"):
+            images = _interpolated(images, axis, interpolation_weights(method, old, new, antialias).astype(np.float32))
+    return cast_to(images, dtypes.float32)
+
+
+#: With more taps than this, an interpolation is a product with a matrix.
+_MOST_TAPS = 8
+
+
+def _interpolated(images: Tensor, axis: int, weights: np.ndarray) -> Tensor:
+    """Weighted sums along an axis, -3 or -2: a row of `weights` per new position, a column per old one."""
+    new, old = weights.shape
+    first = (weights != 0).argmax(axis=1)
+    last = old - (weights[:, ::-1] != 0).argmax(axis=1)
+    taps = int((last - first).max())
+    if taps > _MOST_TAPS:
+        return _multiplied(cast_to(images, dtypes.float32), axis, as_tensor(weights))
+    first = np.minimum(first, old - taps)
+    total = None
+    for tap in range(taps):
+        places = first + tap
+        factors = weights[np.arange(new), places].reshape([new, *[1] * (-1 - axis)])
+        part = cast_to(gather(images, as_tensor(places), axis=axis), dtypes.float32) * as_tensor(factors)
+        total = part if total is None else total + part
+    return total
+
+
+def _multiplied(images: Tensor, axis: int, weights: Tensor) -> Tensor:
+    """The product of a matrix and an axis, -3 or -2."""
+    if axis == -2:
+        return raw.matmul(weights, images)
+    *batch, _, width, channels = images.shape
+    flat = raw.reshape(images, [*images.shape[:-2], width * channels])
+    return raw.reshape(raw.matmul(weights, flat), [*batch, weights.shape[0], width, channels])
 
 
 def resize_with_pad(
