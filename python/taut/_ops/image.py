@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math as _numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -267,7 +268,7 @@ def resize(
     axes = sorted(((-3, rows, height), (-2, columns, width)), key=lambda axis: axis[2] / axis[1])
     for axis, old, new in axes:
         if old != new or method in ("gaussian", "mitchellcubic"):
-            images = _interpolated(images, axis, interpolation_weights(method, old, new, antialias).astype(np.float32))
+            images = _interpolated(images, axis, method, new, antialias)
     return cast_to(images, dtypes.float32)
 
 
@@ -275,22 +276,32 @@ def resize(
 _MOST_TAPS = 8
 
 
-def _interpolated(images: Tensor, axis: int, weights: np.ndarray) -> Tensor:
-    """Weighted sums along an axis, -3 or -2: a row of `weights` per new position, a column per old one."""
-    new, old = weights.shape
-    first = (weights != 0).argmax(axis=1)
-    last = old - (weights[:, ::-1] != 0).argmax(axis=1)
-    taps = int((last - first).max())
-    if taps > _MOST_TAPS:
+def _interpolated(images: Tensor, axis: int, method: str, new: int, antialias: bool) -> Tensor:
+    """Images with a new size along an axis, -3 or -2."""
+    old = images.shape[axis]
+    taps = _taps(method, old, new, antialias)
+    if taps is None:
+        weights = interpolation_weights(method, old, new, antialias).astype(np.float32)
         return _multiplied(cast_to(images, dtypes.float32), axis, as_tensor(weights))
-    first = np.minimum(first, old - taps)
     total = None
-    for tap in range(taps):
-        places = first + tap
-        factors = weights[np.arange(new), places].reshape([new, *[1] * (-1 - axis)])
-        part = cast_to(gather(images, as_tensor(places), axis=axis), dtypes.float32) * as_tensor(factors)
+    for places, factors in taps:
+        part = cast_to(gather(images, as_tensor(places), axis=axis), dtypes.float32)
+        part = part * as_tensor(factors.reshape([new, *[1] * (-1 - axis)]))
         total = part if total is None else total + part
     return total
+
+
+@functools.lru_cache(maxsize=64)
+def _taps(method: str, old: int, new: int, antialias: bool) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """The old positions of each tap of the new ones, and their weights; None if there are many."""
+    weights = interpolation_weights(method, old, new, antialias).astype(np.float32)
+    first = (weights != 0).argmax(axis=1)
+    last = old - (weights[:, ::-1] != 0).argmax(axis=1)
+    count = int((last - first).max())
+    if count > _MOST_TAPS:
+        return None
+    first = np.minimum(first, old - count)
+    return [(first + tap, weights[np.arange(new), first + tap]) for tap in range(count)]
 
 
 def _multiplied(images: Tensor, axis: int, weights: Tensor) -> Tensor:
