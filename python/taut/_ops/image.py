@@ -283,12 +283,12 @@ def _interpolated(images: Tensor, axis: int, method: str, new: int, antialias: b
     if taps is None:
         weights = interpolation_weights(method, old, new, antialias).astype(np.float32)
         return _multiplied(cast_to(images, dtypes.float32), axis, as_tensor(weights))
-    total = None
-    for places, factors in taps:
-        part = cast_to(gather(images, as_tensor(places), axis=axis), dtypes.float32)
-        part = part * as_tensor(factors.reshape([new, *[1] * (-1 - axis)]))
-        total = part if total is None else total + part
-    return total
+    parts = [
+        cast_to(gather(images, as_tensor(places), axis=axis), dtypes.float32)
+        * as_tensor(factors.reshape([new, *[1] * (-1 - axis)]))
+        for places, factors in taps
+    ]
+    return functools.reduce(raw.add, parts)
 
 
 @functools.lru_cache(maxsize=64)
