@@ -52,7 +52,9 @@ pub use sources::{
 #[cfg(feature = "csv")]
 pub use sources::{Csv, CsvColumn, CsvFormat, csv_rows, decode_csv};
 #[cfg(feature = "images")]
-pub use sources::{ImageFormat, decode_gif, decode_image, encode_jpeg, encode_png, image_format};
+pub use sources::{
+    ImageFormat, Taps, decode_gif, decode_image, encode_jpeg, encode_png, image_format, resample,
+};
 #[cfg(feature = "arrow")]
 pub use sources::{load_arrow, load_parquet};
 pub use stages::{BatchPadding, Cache, MappedElement, Shuffle, Window};

@@ -27,7 +27,9 @@ pub use files::{Compression, FileSet, fixed_length_records, text_lines};
 pub use idx::{load_idx, read_idx};
 pub use images::ImageFolder;
 #[cfg(feature = "images")]
-pub use images::{ImageFormat, decode_gif, decode_image, encode_jpeg, encode_png, image_format};
+pub use images::{
+    ImageFormat, Taps, decode_gif, decode_image, encode_jpeg, encode_png, image_format, resample,
+};
 pub use records::{TfRecordWriter, tf_records};
 pub use sequence_example::{ParsedList, parse_sequence_examples};
 pub use sets::{Split, digits, fashion_mnist};

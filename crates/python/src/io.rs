@@ -315,6 +315,29 @@ pub fn image_format(py: Python<'_>, contents: &Bound<'_, PyAny>) -> PyResult<Opt
     Ok(data::image_format(bytes).map(|format| format!("{format:?}").to_lowercase()))
 }
 
+/// Images of bytes at another size: the first old pixel of each new one and the weights, for rows and for columns.
+#[pyfunction]
+pub fn resample<'py>(
+    py: Python<'py>,
+    images: &Bound<'py, PyAny>,
+    rows: [Bound<'py, PyAny>; 2],
+    columns: [Bound<'py, PyAny>; 2],
+    columns_first: bool,
+) -> Object<'py> {
+    let images = convert::tensor(images)?;
+    let pair = |[first, weights]: &[Bound<'py, PyAny>; 2]| {
+        PyResult::Ok((convert::tensor(first)?.to_vec::<i32>(), convert::tensor(weights)?.to_vec::<f32>()))
+    };
+    let (rows, columns) = (pair(&rows)?, pair(&columns)?);
+    let made = call(py, usize::MAX, || {
+        let (rows, columns) = ((rows.0?, rows.1?), (columns.0?, columns.1?));
+        let rows = data::Taps { first: &rows.0, weights: &rows.1 };
+        let columns = data::Taps { first: &columns.0, weights: &columns.1 };
+        data::resample(&images, rows, columns, columns_first)
+    })?;
+    wrap(py, made)
+}
+
 /// An image as JPEG.
 #[pyfunction]
 pub fn encode_jpeg<'py>(py: Python<'py>, image: &Bound<'py, PyAny>, quality: u8) -> Object<'py> {

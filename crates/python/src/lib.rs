@@ -77,7 +77,7 @@ mod _native {
     #[pymodule_export]
     use super::io::{
         RecordWriter, csv_rows, decode_csv, decode_gif, decode_image, encode_jpeg, encode_png, file_strings,
-        image_format, parse_examples, parse_sequence_examples, parse_tensor, serialize_tensor,
+        image_format, parse_examples, parse_sequence_examples, parse_tensor, resample, serialize_tensor,
     };
     #[pymodule_export]
     use super::line::{calling_line, pass_over, set_replayed_line};

@@ -42,6 +42,11 @@ impl StringBuilder {
         }
     }
 
+    /// The bytes of the strings so far.
+    pub fn byte_len(&self) -> usize {
+        self.len
+    }
+
     /// The number of complete strings.
     pub fn count(&self) -> usize {
         self.count

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _raw_ops as raw, dtypes
 from .._common import as_ints, cast_to, refuse
-from .._native import Tensor, as_tensor
+from .._native import Tensor, as_tensor, is_tracing, resample
 from ..errors import ResourceExhaustedError
 from .indexing import gather
 from .random import next_key, seed_key
@@ -266,6 +266,10 @@ def resize(
         return images
     # The axis that shrinks more comes first: the other one has less to do then.
     axes = sorted(((-3, rows, height), (-2, columns, width)), key=lambda axis: axis[2] / axis[1])
+    taps = {axis: _taps(method, old, new, antialias) for axis, old, new in axes}
+    if images.dtype == dtypes.uint8 and all(taps.values()) and not is_tracing():
+        # Integers have no gradients: one call instead of several ops, with the same results.
+        return resample(images, taps[-3], taps[-2], axes[0][0] == -2)
     for axis, old, new in axes:
         if old != new or method in ("gaussian", "mitchellcubic"):
             images = _interpolated(images, axis, method, new, antialias)
@@ -283,25 +287,28 @@ def _interpolated(images: Tensor, axis: int, method: str, new: int, antialias: b
     if taps is None:
         weights = interpolation_weights(method, old, new, antialias).astype(np.float32)
         return _multiplied(cast_to(images, dtypes.float32), axis, as_tensor(weights))
+    first, weights = taps
     parts = [
-        cast_to(gather(images, as_tensor(places), axis=axis), dtypes.float32)
-        * as_tensor(factors.reshape([new, *[1] * (-1 - axis)]))
-        for places, factors in taps
+        cast_to(gather(images, as_tensor(first + tap), axis=axis), dtypes.float32)
+        * as_tensor(weights[:, tap].reshape([new, *[1] * (-1 - axis)]))
+        for tap in range(weights.shape[1])
     ]
     return functools.reduce(raw.add, parts)
 
 
 @functools.lru_cache(maxsize=64)
-def _taps(method: str, old: int, new: int, antialias: bool) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """The old positions of each tap of the new ones, and their weights; None if there are many."""
+def _taps(method: str, old: int, new: int, antialias: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """The first old pixel of each new one, and the weights `[new, taps]`; None if there are many."""
+    if old == new and method not in ("gaussian", "mitchellcubic"):
+        return np.arange(new, dtype=np.int32), np.ones([new, 1], np.float32)
     weights = interpolation_weights(method, old, new, antialias).astype(np.float32)
     first = (weights != 0).argmax(axis=1)
     last = old - (weights[:, ::-1] != 0).argmax(axis=1)
     count = int((last - first).max())
     if count > _MOST_TAPS:
         return None
-    first = np.minimum(first, old - count)
-    return [(first + tap, weights[np.arange(new), first + tap]) for tap in range(count)]
+    first = np.minimum(first, old - count).astype(np.int32)
+    return first, np.take_along_axis(weights, first[:, None] + np.arange(count), axis=1)
 
 
 def _multiplied(images: Tensor, axis: int, weights: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 //! Parquet and Arrow files.
 
+mod compact;
 mod guard;
+mod pages;
 
 use super::format_error;
 use crate::element::AnyTensor;
@@ -12,34 +14,52 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_ipc::reader::FileReader;
 use arrow_schema::{ArrowError, DataType, FieldRef, Schema};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use pages::{CheckedRowGroups, column_pages, leaves};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::file::metadata::ParquetMetaData;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
 use taut_memory::{Buffer, Category, Location};
 use taut_strings::StringBuilder;
+
+/// The selected columns of a file may be this many times its size, and [`LEAST_LIMIT`] bytes in any case.
+const MOST_EXPANSION: u64 = 1 << 12;
+const LEAST_LIMIT: u64 = 16 << 20;
+
+/// The most rows of a Parquet file that are decoded at once.
+const MOST_ROWS: u64 = 1024;
 
 /// Reads columns of a Parquet file, by default all of them: each becomes a tensor whose first axis is the rows.
 ///
 /// Numbers and booleans become tensors `[rows]`, fixed-size lists of them `[rows, size]`, and so on; text and binary columns,
 /// also those with a dictionary, become string tensors. Columns of other types and columns with missing values are errors that
 /// name the column: select other columns.
+///
+/// Memory: the columns, twice. They may be at most 4096 times the bytes of the file, or 16 MiB: a file that claims more is
+/// refused before it is decoded.
 #[track_caller]
 pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, AnyTensor>> {
     let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
         let mut file = File::open(path)?;
         guard::check_parquet(&mut file)?;
-        let bytes = file.metadata()?.len();
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(parquet_error)?;
-        guard::check_columns(builder.metadata(), bytes)?;
-        let selected = selected(builder.schema(), columns)?;
-        let fields = fields(builder.schema(), &selected);
-        let mask = ProjectionMask::roots(builder.parquet_schema(), selected);
-        let reader = builder.with_projection(mask).build().map_err(parquet_error)?;
-        tensors(reader, &fields, at)
+        let most = most_bytes(&file)?;
+        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(parquet_error)?;
+        let selected = selected(metadata.schema(), columns)?;
+        let fields = fields(metadata.schema(), &selected);
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), selected);
+        let rows = rows_at_once(&mut file, metadata.metadata(), &mask, &fields, most)?;
+        let hint = Some(metadata.schema().fields());
+        let levels = parquet_to_arrow_field_levels(metadata.parquet_schema(), mask, hint);
+        let groups = CheckedRowGroups { file: Arc::new(file), metadata: metadata.metadata().clone() };
+        let reader = levels.and_then(|levels| {
+            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None)
+        });
+        tensors(reader.map_err(parquet_error)?, &fields, most, at)
     };
     guard::catch_panics(load).map_err(|error| error.about(path.display()).at(at))
 }
@@ -54,9 +74,51 @@ pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BT
         let selected = selected(&schema, columns)?;
         let fields = fields(&schema, &selected);
         let reader = FileReader::try_new(File::open(path)?, Some(selected)).map_err(arrow_error)?;
-        tensors(reader, &fields, at)
+        tensors(reader, &fields, most_bytes(&File::open(path)?)?, at)
     };
     guard::catch_panics(load).map_err(|error| error.about(path.display()).at(at))
+}
+
+/// The most bytes that the selected columns of a file may be.
+fn most_bytes(file: &File) -> Result<u64> {
+    Ok(file.metadata()?.len().saturating_mul(MOST_EXPANSION).max(LEAST_LIMIT))
+}
+
+#[cold]
+fn too_much(most: u64) -> Error {
+    format_error(format!(
+        "the columns are more than {most} bytes, {MOST_EXPANSION} times the size of the file"
+    ))
+    .help("the file is corrupt, or repeats few values: select fewer columns, or store them in several files")
+}
+
+/// The rows to decode at once, so that what is decoded is bounded before it is allocated: at most [`MOST_ROWS`].
+fn rows_at_once(
+    file: &mut File,
+    metadata: &ParquetMetaData,
+    mask: &ProjectionMask,
+    fields: &[FieldRef],
+    most: u64,
+) -> Result<usize> {
+    let (mut pages, mut all, mut row) = (0u64, 0u64, 0u64);
+    for (leaf, width) in leaves(metadata, mask) {
+        let column = column_pages(file, metadata, leaf)?;
+        let (page, dictionary) = column.largest;
+        pages = pages.saturating_add(page).saturating_add(dictionary);
+        // Numbers, or the offset of a string, and two levels.
+        all = all.saturating_add(column.values.saturating_mul(width.unwrap_or(4).saturating_add(4)));
+        // A string is no longer than its page.
+        row = row.saturating_add(width.unwrap_or(page.max(dictionary)));
+    }
+    for field in fields.iter().filter(|field| !is_text(field.data_type())) {
+        let (dtype, dims) = shape(field.data_type())?;
+        let bytes = dims.iter().try_fold(dtype.size() as u64, |bytes, &dim| bytes.checked_mul(dim as u64));
+        row = row.saturating_add(bytes.unwrap_or(u64::MAX));
+    }
+    if pages.max(all).max(row) > most {
+        return Err(too_much(most));
+    }
+    Ok((most / row.max(1)).clamp(1, MOST_ROWS) as usize)
 }
 
 #[cold]
@@ -132,9 +194,13 @@ fn fields(schema: &Schema, selected: &[usize]) -> Vec<FieldRef> {
 fn tensors(
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
     fields: &[FieldRef],
+    most: u64,
     at: Location,
 ) -> Result<BTreeMap<String, AnyTensor>> {
-    let batches = batches.collect::<Result<Vec<_>, _>>().map_err(arrow_error)?;
+    if fields.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let batches = collected(batches, most)?;
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let mut found = BTreeMap::new();
     for field in fields {
@@ -144,7 +210,12 @@ fn tensors(
         let columns = columns.collect::<Result<Vec<_>>>()?;
         if is_text(field.data_type()) {
             let mut out = StringBuilder::new(rows, 0);
-            columns.iter().try_for_each(|column| push_text(column, &mut out)).map_err(about)?;
+            for column in columns {
+                push_text(column, &mut out).map_err(about)?;
+                if out.byte_len() as u64 > most {
+                    return Err(about(too_much(most)));
+                }
+            }
             found.insert(field.name().clone(), AnyTensor::Strings(out.finish([rows]).map_err(about)?));
             continue;
         }
@@ -171,6 +242,32 @@ fn tensors(
         found.insert(field.name().clone(), AnyTensor::Numbers(Tensor::from_buffer(spec, buffer)?));
     }
     Ok(found)
+}
+
+/// All record batches, which may be `most` bytes.
+fn collected(
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+    most: u64,
+) -> Result<Vec<RecordBatch>> {
+    let (mut all, mut bytes) = (Vec::new(), 0u64);
+    for batch in batches {
+        let batch = batch.map_err(arrow_error)?;
+        bytes = bytes.saturating_add(batch.columns().iter().map(own_bytes).sum());
+        if bytes > most {
+            return Err(too_much(most));
+        }
+        all.push(batch);
+    }
+    Ok(all)
+}
+
+/// The bytes of an array, without a dictionary or strings that it may share with others.
+fn own_bytes(array: &ArrayRef) -> u64 {
+    match array.data_type() {
+        DataType::Dictionary(..) => 8 * array.len() as u64,
+        DataType::Utf8View | DataType::BinaryView => 16 * array.len() as u64,
+        _ => array.get_buffer_memory_size() as u64,
+    }
 }
 
 /// Whether a column becomes a string tensor.

@@ -4,9 +4,13 @@
 mod codec;
 #[cfg(feature = "images")]
 mod decode;
+#[cfg(feature = "images")]
+mod resample;
 
 #[cfg(feature = "images")]
 pub use codec::{ImageFormat, decode_gif, decode_image, encode_jpeg, encode_png, image_format};
+#[cfg(feature = "images")]
+pub use resample::{Taps, resample};
 
 use super::format_error;
 use crate::dataset::Dataset;

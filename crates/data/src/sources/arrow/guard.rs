@@ -1,7 +1,7 @@
 //! Checks of the sizes that Arrow and Parquet files claim, before their readers allocate as much.
 
 use super::super::format_error;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use super::compact::{Compact, LIST, STRUCT};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ pub(super) fn catch_panics<R>(read: impl FnOnce() -> Result<R>) -> Result<R> {
 }
 
 #[cold]
-fn corrupt(what: &str) -> Error {
+pub(super) fn corrupt(what: &str) -> Error {
     format_error(format!("the file is corrupt: {what}"))
 }
 
@@ -53,123 +53,31 @@ pub(super) fn check_arrow(file: &mut File) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a Parquet file whose footer has lists with more elements than bytes.
+/// Refuses a Parquet file whose footer has lists with more elements than bytes, or groups with more columns than the schema.
 pub(super) fn check_parquet(file: &mut File) -> Result<()> {
     let Some((footer, _)) = footer::<8>(file)? else { return Ok(()) };
-    Compact { rest: &footer }.skip(STRUCT, 0).ok_or_else(|| corrupt("its footer has values beyond its end"))
+    check_footer(&footer).ok_or_else(|| corrupt("its footer has values beyond its end"))
 }
 
-/// Refuses columns of a Parquet file that are beyond its end.
-pub(super) fn check_columns(metadata: &ParquetMetaData, bytes: u64) -> Result<()> {
-    for column in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns) {
-        let (start, length) = column.byte_range();
-        if start.checked_add(length).is_none_or(|end| end > bytes) {
-            return Err(corrupt("a column is beyond the end of the file"));
+/// `FileMetaData` of Parquet: field 2 is the schema, whose elements have their number of children in field 5.
+fn check_footer(footer: &[u8]) -> Option<()> {
+    let mut footer = Compact::new(footer);
+    footer.fields(0, |footer, id, kind| {
+        if id != 2 {
+            return footer.skip(kind, 1);
         }
-    }
-    Ok(())
-}
-
-const BYTE: u8 = 3;
-const DOUBLE: u8 = 7;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const SET: u8 = 10;
-const MAP: u8 = 11;
-const STRUCT: u8 = 12;
-const UUID: u8 = 13;
-
-/// Deeper structures do not occur in Parquet.
-const MAX_DEPTH: usize = 32;
-
-/// Thrift's compact protocol, in which Parquet's footer is written. Values are skipped; `None` where one is beyond the end.
-struct Compact<'a> {
-    rest: &'a [u8],
-}
-
-impl Compact<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (&first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(first)
-    }
-
-    fn bytes(&mut self, count: u64) -> Option<()> {
-        self.rest = self.rest.get(usize::try_from(count).ok()?..)?;
-        Some(())
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    /// A number of elements, each of which takes at least a byte.
-    fn count(&self, count: u64) -> Option<u64> {
-        (count <= self.rest.len() as u64).then_some(count)
-    }
-
-    fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
-        if depth > MAX_DEPTH {
+        if kind != LIST {
             return None;
         }
-        match kind {
-            BYTE => self.bytes(1),
-            DOUBLE => self.bytes(8),
-            UUID => self.bytes(16),
-            BINARY => {
-                let length = self.varint()?;
-                self.bytes(length)
-            }
-            LIST | SET => {
-                let header = self.byte()?;
-                let count = if header >> 4 == 15 { self.varint()? } else { u64::from(header >> 4) };
-                (0..self.count(count)?).try_for_each(|_| self.element(header & 15, depth))
-            }
-            MAP => match self.varint()? {
-                0 => Some(()),
-                count => {
-                    let kinds = self.byte()?;
-                    (0..self.count(count)?).try_for_each(|_| {
-                        self.element(kinds >> 4, depth)?;
-                        self.element(kinds & 15, depth)
-                    })
-                }
-            },
-            STRUCT => self.fields(depth),
-            // Integers of 16 to 64 bits.
-            4..=6 => self.varint().map(drop),
-            _ => None,
-        }
-    }
-
-    /// An element of a collection, where booleans take a byte.
-    fn element(&mut self, kind: u8, depth: usize) -> Option<()> {
-        if matches!(kind, 1 | 2) { self.bytes(1) } else { self.skip(kind, depth + 1) }
-    }
-
-    fn fields(&mut self, depth: usize) -> Option<()> {
-        loop {
-            let header = self.byte()?;
-            if header == 0 {
-                return Some(());
-            }
-            if header >> 4 == 0 {
-                self.varint()?;
-            }
-            // The value of a boolean field is its type.
-            if !matches!(header & 15, 1 | 2) {
-                self.skip(header & 15, depth + 1)?;
-            }
-        }
-    }
+        let (of, count) = footer.list()?;
+        (0..count).try_for_each(|_| match of {
+            STRUCT => footer.fields(2, |element, id, kind| match id {
+                5 => (0..=count as i64).contains(&element.int(kind)?).then_some(()),
+                _ => element.skip(kind, 3),
+            }),
+            other => footer.element(other, 1),
+        })
+    })
 }
 
 #[cfg(test)]
@@ -177,15 +85,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_no_longer_than_their_bytes() {
+    fn groups_have_no_more_columns_than_the_schema() {
         let _ledger = taut_memory::testing::ledger_check();
-        let skip = |bytes: &[u8]| Compact { rest: bytes }.skip(STRUCT, 0).is_some();
-        // Field 1: a list of two 32-bit integers. Field 2: true. Field 3: the text "ab".
-        assert!(skip(&[0x19, 0x25, 2, 4, 0x11, 0x18, 2, b'a', b'b', 0]));
-        // The list claims 2^31 - 1 structures, the text 2^31 - 1 bytes.
-        assert!(!skip(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 7, 0, 0]));
-        assert!(!skip(&[0x18, 0xff, 0xff, 0xff, 0xff, 7, b'a', 0]));
-        // Structures without an end.
-        assert!(!skip(&[0x1c; 100]));
+        // Field 2: a list of two structures; field 5 of the first, its children: 1, or 2^30.
+        assert!(check_footer(&[0x29, 0x2c, 0x55, 2, 0, 0, 0]).is_some());
+        assert!(check_footer(&[0x29, 0x2c, 0x55, 0x80, 0x80, 0x80, 0x80, 8, 0, 0, 0]).is_none());
     }
 }
