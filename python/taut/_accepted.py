@@ -12,6 +12,7 @@ _HOST_MEMORY = "values are in host memory; `grad_budget` bounds what a gradient 
 _SHAPES_KNOWN = "shapes are always inferred and checked"
 _STABLE = "sorts are always stable"
 _SELF_ADJOINT = "the matrix is its own adjoint"
+_SPARSE = "gradients of rows of a variable are sparse in any case"
 _DENSE = "a performance hint: the product of dense matrices has the same value"
 _ATOMIC = "assignments are always atomic"
 _ORDER_KEPT = "the order of elements is always kept, which every setting allows"
@@ -50,6 +51,8 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut._ops.decompositions.tridiagonal_solve": {
         "partial_pivoting": "rows are always exchanged, which is exact for every setting"
     },
+    "taut._ops.embedding_sparse.embedding_lookup_sparse": {"allow_fast_lookup": "a performance hint: the result is the same"},
+    "taut._ops.embedding_sparse.safe_embedding_lookup_sparse": {"allow_fast_lookup": "a performance hint: the result is the same"},
     "taut._ops.indexing.gather": {"validate_indices": "indices are always checked"},
     "taut._ops.linalg.einsum": {"optimize": "the cheapest order of contractions is always used"},
     "taut._ops.linalg.lstsq": {"fast": "the solution is always computed by singular values"},
@@ -164,6 +167,9 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.ragged_tensor.RaggedTensor.from_row_starts": {"validate": _ROWS_CHECKED},
     "taut.ragged_tensor.RaggedTensor.from_uniform_row_length": {"validate": _ROWS_CHECKED},
     "taut.ragged_tensor.RaggedTensor.from_value_rowids": {"validate": _ROWS_CHECKED},
+    "taut.sparse.segment_mean": {"sparse_gradient": _SPARSE},
+    "taut.sparse.segment_sqrt_n": {"sparse_gradient": _SPARSE},
+    "taut.sparse.segment_sum": {"sparse_gradient": _SPARSE},
     "taut.string_tensor._array": {"copy": "an array of strings is always a copy"},
     "taut.summary.create_file_writer": {
         "experimental_mesh": "there is one device",

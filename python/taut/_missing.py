@@ -8,26 +8,18 @@ import functools
 TOPICS: tuple[tuple[str, str, str], ...] = (
     (
         "Ragged tensors",
-        """ragged.cross ragged.cross_hashed ragged.row_splits_to_segment_ids ragged.segment_ids_to_row_splits
-        ragged.stack_dynamic_partitions ragged_fill_empty_rows ragged_fill_empty_rows_grad""",
+        "ragged_fill_empty_rows ragged_fill_empty_rows_grad",
         "tf.ragged.map_flat_values applies any function to the values; to_tensor pads rows to one length",
     ),
     (
-        "Sparse tensors",
-        """SparseTensorSpec nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse sets sparse.bincount
-        sparse.cross sparse.mask sparse.segment_mean sparse.segment_sqrt_n sparse.segment_sum""",
-        "tf.sparse.to_dense makes a tensor; gradients of tf.gather and embeddings are tf.IndexedSlices",
+        "Feature columns and scripts of characters",
+        "feature_column strings.unicode_script",
+        "Keras's preprocessing layers replace feature columns; unicodedata names characters",
     ),
     (
-        "Strings",
-        """edit_distance fingerprint feature_column strings.to_hash_bucket
-        strings.unicode_script""",
-        "tf.strings.to_hash_bucket_fast is TensorFlow's hash of strings; Keras's preprocessing layers replace feature columns",
-    ),
-    (
-        "Audio files, and the logarithm of a matrix",
-        "audio linalg.logm",
-        "tf.signal makes spectrograms; tf.linalg.eig gives the logarithm of a matrix that is not defective",
+        "The logarithm of a matrix",
+        "linalg.logm",
+        "tf.linalg.eig gives the logarithm of a matrix that is not defective",
     ),
     (
         "Quantised and opaque types",
@@ -54,9 +46,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Protocol buffers and records",
-        """make_ndarray make_tensor_proto queue io.decode_json_example
-        io.decode_proto io.deserialize_many_sparse io.encode_proto io.match_filenames_once io.serialize_many_sparse
-        io.serialize_sparse io.write_graph""",
+        "make_ndarray make_tensor_proto queue io.decode_proto io.encode_proto io.write_graph",
         "tf.io.parse_example parses examples, tf.io.serialize_tensor writes tensors",
     ),
     (
@@ -66,8 +56,8 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Summaries",
-        "summary.audio summary.trace_export summary.trace_off summary.trace_on",
-        "tf.summary writes scalars, histograms, images, texts and graphs of plans; tf.profiler writes pages for the browser",
+        "summary.trace_export summary.trace_off summary.trace_on",
+        "tf.summary writes scalars, histograms, images, sounds, texts and graphs of plans; tf.profiler writes pages for the browser",
     ),
     (
         "Linear operators",

@@ -240,6 +240,7 @@ _TOP: Rows = {
     ),
     **objects("ragged_tensor", "RaggedTensor RaggedTensorSpec"),
     **objects("sparse_tensor", "SparseTensor"),
+    **objects("_ops.edit_distance", "edit_distance fingerprint"),
     **objects("strings", "as_string"),
     **objects("_ops.elementwise", "complex"),
     **objects("_ops.fourier", "fftnd ifftnd irfftnd rfftnd"),
@@ -250,7 +251,7 @@ _TOP: Rows = {
     **objects("indexed_slices", "IndexedSlices"),
     **objects("spec", "TensorSpec type_spec_from_value"),
     **objects("tape", "GradientTape UnconnectedGradients gradients hessians stop_gradient"),
-    **objects("type_spec", "IndexedSlicesSpec NoneTensorSpec OptionalSpec TensorArraySpec TypeSpec"),
+    **objects("type_spec", "IndexedSlicesSpec NoneTensorSpec OptionalSpec SparseTensorSpec TensorArraySpec TypeSpec"),
     **objects(
         "tensor", "Tensor constant convert_to_tensor get_static_value is_symbolic_tensor is_tensor rank shape size"
     ),
@@ -277,6 +278,7 @@ _NN: Rows = {
         conv3d_transpose conv_transpose convolution
         depthwise_conv2d depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input separable_conv2d""",
     ),
+    **objects("_ops.embedding_sparse", "embedding_lookup_sparse safe_embedding_lookup_sparse"),
     **objects("_ops.ctc", "ctc_beam_search_decoder ctc_greedy_decoder ctc_loss"),
     **objects("_ops.fractional_pool", "fractional_avg_pool fractional_max_pool"),
     **objects(

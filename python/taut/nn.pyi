@@ -19,6 +19,9 @@ from ._ops.ctc import (
     ctc_loss,
 )
 from ._ops.elementwise import softsign as softsign
+from ._ops.embedding_sparse import (
+    embedding_lookup_sparse as embedding_lookup_sparse, safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
+)
 from ._ops.fractional_pool import fractional_avg_pool as fractional_avg_pool, fractional_max_pool as fractional_max_pool
 from ._ops.histogram import in_top_k as in_top_k
 from ._ops.labels import (
@@ -63,11 +66,12 @@ __all__ = [
     "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu",
     "ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss", "ctc_unique_labels", "depth_to_space",
     "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input", "dilation2d",
-    "dropout", "elu", "embedding_lookup", "erosion2d", "experimental", "fractional_avg_pool", "fractional_max_pool",
-    "gelu", "group_norm", "in_top_k", "isotonic_regression", "l2_loss", "l2_normalize", "layer_norm", "leaky_relu",
-    "local_response_normalization", "log_poisson_loss", "log_softmax", "lrn", "max_pool", "max_pool1d",
-    "max_pool2d", "max_pool3d", "max_pool_with_argmax", "moments", "nce_loss", "normalize_moments", "pool", "relu",
-    "relu6", "rms_norm", "sampled_softmax_loss", "scale_regularization_loss", "selu", "separable_conv2d", "sigmoid",
+    "dropout", "elu", "embedding_lookup", "embedding_lookup_sparse", "erosion2d", "experimental",
+    "fractional_avg_pool", "fractional_max_pool", "gelu", "group_norm", "in_top_k", "isotonic_regression",
+    "l2_loss", "l2_normalize", "layer_norm", "leaky_relu", "local_response_normalization", "log_poisson_loss",
+    "log_softmax", "lrn", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "max_pool_with_argmax", "moments",
+    "nce_loss", "normalize_moments", "pool", "relu", "relu6", "rms_norm", "safe_embedding_lookup_sparse",
+    "sampled_softmax_loss", "scale_regularization_loss", "selu", "separable_conv2d", "sigmoid",
     "sigmoid_cross_entropy_with_logits", "silu", "softmax", "softmax_cross_entropy_with_logits", "softplus",
     "softsign", "space_to_batch", "space_to_depth", "sparse_softmax_cross_entropy_with_logits",
     "sufficient_statistics", "swish", "tanh", "top_k", "weighted_cross_entropy_with_logits", "weighted_moments",

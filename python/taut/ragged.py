@@ -9,9 +9,22 @@ from typing import Any
 import numpy as np
 
 from . import _namespace, _native, _raw_ops as raw, dtypes, nest
+from .crossing import ragged_cross as cross, ragged_cross_hashed as cross_hashed
+from .errors import InvalidArgumentError
 from .ragged_tensor import RaggedTensor, map_flat_values
 
-__all__ = ["boolean_mask", "constant", "map_flat_values", "range", "stack"]
+__all__ = [
+    "boolean_mask",
+    "constant",
+    "cross",
+    "cross_hashed",
+    "map_flat_values",
+    "range",
+    "row_splits_to_segment_ids",
+    "segment_ids_to_row_splits",
+    "stack",
+    "stack_dynamic_partitions",
+]
 
 
 def constant(
@@ -116,6 +129,72 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
     splits = np.asarray(mask.row_splits)
     lengths = [int(keep[start:end].sum()) for start, end in itertools.pairwise(splits)]
     return RaggedTensor.from_row_lengths(raw.gather(data.values, np.flatnonzero(keep)), lengths)
+
+
+def _integers(values: np.ndarray, dtype: Any, like: Any) -> _native.Tensor:
+    """Integers of a type; by default that of a tensor, or int64 if it is something else."""
+    if dtype is None:
+        dtype = like.dtype if isinstance(like, _native.Tensor) else dtypes.int64
+    kind = dtypes.as_dtype(dtype)
+    if kind not in (dtypes.int32, dtypes.int64):
+        raise ValueError(f"out_type must be int32 or int64, got {kind.name}")
+    return _native.own_tensor(values.astype(kind.as_numpy_dtype))
+
+
+def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> _native.Tensor:
+    """The row of each value."""
+    ends = np.asarray(_native.as_tensor(splits))
+    if ends.ndim != 1 or not len(ends) or ends.dtype.kind != "i":
+        raise ValueError(f"splits must be integers of rank 1, at least one, got {ends.dtype}{list(ends.shape)}")
+    if ends[0] or (np.diff(ends) < 0).any():
+        raise InvalidArgumentError(f"splits must begin with 0 and not decrease, got {ends.tolist()}")
+    return _integers(np.repeat(np.arange(len(ends) - 1), np.diff(ends)), out_type, splits)
+
+
+def segment_ids_to_row_splits(
+    segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
+) -> _native.Tensor:
+    """Where each row begins, and the last one ends, of the row of each value."""
+    rows = np.asarray(_native.as_tensor(segment_ids))
+    if rows.ndim != 1 or (np.diff(rows) < 0).any() or (rows < 0).any():
+        raise InvalidArgumentError(f"segment_ids must be >= 0 and in ascending order, got {rows.tolist()}")
+    count = int(rows.max(initial=-1)) + 1
+    if num_segments is not None:
+        if int(num_segments) < count:
+            raise InvalidArgumentError(f"num_segments must be >= {count}, got {int(num_segments)}")
+        count = int(num_segments)
+    lengths = np.bincount(rows, minlength=count) if len(rows) else np.zeros(count, np.int64)
+    return _integers(np.concatenate([[0], np.cumsum(lengths)]), out_type, segment_ids)
+
+
+def stack_dynamic_partitions(
+    data: Any, partitions: Any, num_partitions: Any, name: str | None = None
+) -> RaggedTensor:
+    """Row `i` has the values whose partition is `i`, in their order."""
+    places = np.asarray(_native.as_tensor(partitions))
+    count, rank = int(num_partitions), places.ndim
+    if ((places < 0) | (places >= count)).any():
+        raise InvalidArgumentError(f"partitions must be in [0, {count}), got {places.tolist()}")
+    data = data if isinstance(data, RaggedTensor) else _native.as_tensor(data)
+    if not isinstance(data, RaggedTensor):
+        if list(data.shape[:rank]) != list(places.shape):
+            raise ValueError(
+                f"data must begin with the shape of partitions, got {list(data.shape)} and {list(places.shape)}"
+            )
+        data = raw.reshape(data, [-1, *data.shape[rank:]])
+    flat = places.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    return RaggedTensor.from_row_lengths(_taken(data, order), np.bincount(flat, minlength=count))
+
+
+def _taken(data: Any, order: np.ndarray) -> Any:
+    """The rows of a tensor of either kind, in another order."""
+    if not isinstance(data, RaggedTensor):
+        return raw.gather(data, order)
+    splits = np.asarray(data.row_splits)
+    places = [np.arange(splits[row], splits[row + 1]) for row in order]
+    flat = np.concatenate(places) if places else np.zeros(0, np.int64)
+    return RaggedTensor.from_row_lengths(_taken(data.values, flat), [len(one) for one in places])
 
 
 def has_strings(structure: Any) -> bool:

@@ -12,6 +12,8 @@ import numpy as np
 from . import _native, _raw_ops as raw, dtypes
 from .errors import InvalidArgumentError
 from .shape import TensorShape
+from .sparse_tensor import refuse_batch
+from .type_spec import TypeSpec
 
 
 class RaggedTensor:
@@ -382,6 +384,8 @@ class RaggedTensor:
 
     @classmethod
     def _taut_from_parts(cls, values: Any, row_splits: Any) -> RaggedTensor:
+        if row_splits.ndim != 1:
+            refuse_batch("ragged")
         return cls(values, row_splits)
 
     def consumers(self) -> list:
@@ -472,7 +476,7 @@ for _dunder, _op in {
     setattr(RaggedTensor, f"__{_dunder}__", _elementwise(_op))
 
 
-class RaggedTensorSpec:
+class RaggedTensorSpec(TypeSpec):
     """The element type and shape of ragged tensors."""
 
     def __init__(
@@ -487,20 +491,18 @@ class RaggedTensorSpec:
         self.ragged_rank = len(self.shape) - 1 if ragged_rank is None else ragged_rank
         self.row_splits_dtype = dtypes.as_dtype(row_splits_dtype or dtypes.int64)
 
+    @property
+    def value_type(self) -> type:
+        """The class of ragged tensors."""
+        return RaggedTensor
+
     @classmethod
     def from_value(cls, value: RaggedTensor) -> RaggedTensorSpec:
         """The specification of a ragged tensor."""
         return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
 
-    def is_compatible_with(self, other: Any) -> bool:
-        """Whether a ragged tensor, or another specification, fits this one."""
-        return self.dtype == other.dtype and self.shape.is_compatible_with(other.shape)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RaggedTensorSpec) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
+    def _serialize(self) -> tuple:
+        return self.shape, self.dtype, self.ragged_rank, self.row_splits_dtype
 
     def __repr__(self) -> str:
         return f"RaggedTensorSpec({self.shape}, {self.dtype!r}, {self.ragged_rank}, {self.row_splits_dtype!r})"

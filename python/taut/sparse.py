@@ -9,18 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from . import _namespace, _native, _raw_ops as raw, dtypes
+from . import _namespace, _native, _raw_ops as raw
+from ._ops.segment import unsorted_segment_mean, unsorted_segment_sqrt_n
+from .crossing import cross, cross_hashed
 from .errors import InvalidArgumentError
+from .indexed_slices import IndexedSlices
+from .ragged_tensor import RaggedTensor
 from .sparse_tensor import SparseTensor, from_dense, to_dense
 
 __all__ = [
     "SparseTensor",
     "add",
+    "bincount",
     "concat",
+    "cross",
     "cross_hashed",
     "expand_dims",
     "fill_empty_rows",
     "from_dense",
+    "mask",
     "maximum",
     "minimum",
     "reduce_max",
@@ -29,6 +36,9 @@ __all__ = [
     "reset_shape",
     "reshape",
     "retain",
+    "segment_mean",
+    "segment_sqrt_n",
+    "segment_sum",
     "slice",
     "softmax",
     "sparse_dense_matmul",
@@ -37,53 +47,6 @@ __all__ = [
     "to_indicator",
     "transpose",
 ]
-
-_FIRST_KEY = 0xDECAFCAFFE
-_FACTOR = np.uint64(0xC6A4A7935BD1E995)
-
-
-def cross_hashed(
-    inputs: Any, num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
-) -> SparseTensor:
-    """The crosses of the features of each row, as buckets of a hash: TensorFlow's, of FarmHash fingerprints."""
-    columns = [_feature_hashes(one) for one in inputs]
-    rows = len(columns[0])
-    if any(len(column) != rows for column in columns):
-        raise InvalidArgumentError(f"inputs must have equal batch sizes, got {[len(column) for column in columns]}")
-    indices, values = [], []
-    for row in range(rows):
-        crossed = np.array([_FIRST_KEY if hash_key is None else hash_key], np.uint64)
-        for column in columns:
-            crossed = _joined(crossed[:, None], column[row][None, :]).reshape(-1)
-        indices += [(row, i) for i in range(len(crossed))]
-        values.append(crossed % np.uint64(num_buckets) if num_buckets else crossed >> np.uint64(1))
-    width = max((len(row) for row in values), default=0)
-    found = np.concatenate(values).astype(np.int64) if values else np.zeros(0, np.int64)
-    return SparseTensor(np.array(indices, np.int64).reshape(-1, 2), found, [rows, width])
-
-
-def _feature_hashes(features: Any) -> list[np.ndarray]:
-    """The 64 bits of each feature of each row: fingerprints of strings, integers as they are."""
-    if isinstance(features, SparseTensor):
-        numbers = np.asarray(features.indices)[:, 0]
-        flat = _feature_hashes(_native.as_tensor(features.values)[None])[0]
-        return [flat[numbers == row] for row in range(features.shape[0])]
-    tensor = _native.as_tensor(features)
-    if tensor.dtype == dtypes.string:
-        return list(np.asarray(_native.string_fingerprints(tensor)))
-    return list(np.asarray(tensor).astype(np.int64).view(np.uint64))
-
-
-def _joined(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """One fingerprint of two."""
-
-    def mixed(value: np.ndarray) -> np.ndarray:
-        return value ^ (value >> np.uint64(47))
-
-    with np.errstate(over="ignore"):
-        found = (a ^ _FACTOR) ^ (mixed(b * _FACTOR) * _FACTOR)
-        return mixed(mixed(found * _FACTOR) * _FACTOR)
-
 
 def _axis(axis: Any, rank: int, name: str = "axis") -> int:
     """An axis in [0, rank), of one that may be negative."""
@@ -345,6 +308,103 @@ def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None
     values = raw.concat([sp_input.values, raw.gather(default, np.zeros(len(added), np.int64))], 0)
     filled = SparseTensor(np.concatenate([indices, added]), values, sp_input.shape)
     return reorder(filled), _native.as_tensor(empty)
+
+
+def mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
+    """The slices whose indices are not among `mask_indices`."""
+    kept = np.flatnonzero(~np.isin(np.asarray(a.indices), np.asarray(mask_indices)))
+    indices = raw.gather(_native.as_tensor(a.indices), kept)
+    return IndexedSlices(raw.gather(_native.as_tensor(a.values), kept), indices, a.dense_shape)
+
+
+def _segments(data: Any, indices: Any, segment_ids: Any, num_segments: int | None) -> tuple[Any, np.ndarray, int]:
+    """The rows at `indices`, their segments, and the number of segments."""
+    segments, places = np.asarray(segment_ids), np.asarray(indices)
+    if segments.shape != places.shape:
+        raise InvalidArgumentError(
+            f"indices and segment_ids must have equal shapes, got {list(places.shape)} and {list(segments.shape)}"
+        )
+    least = int(segments[-1]) + 1 if len(segments) else 0
+    if (np.diff(segments) < 0).any() or (segments < 0).any():
+        raise InvalidArgumentError(f"segment_ids must be >= 0 and in ascending order, got {segments.tolist()}")
+    count = least if num_segments is None else int(num_segments)
+    if count < least:
+        raise InvalidArgumentError(f"num_segments must be >= {least}, got {count}")
+    return raw.gather(_native.as_tensor(data), places), segments, count
+
+
+def segment_sum(
+    data: Any, indices: Any, segment_ids: Any, num_segments: int | None = None, name: str | None = None,
+    sparse_gradient: bool = False,
+) -> _native.Tensor:  # fmt: skip
+    """The sum of the rows at `indices` of each segment. Gradients of a variable's rows are `tf.IndexedSlices` in any case."""
+    return raw.unsorted_segment_sum(*_segments(data, indices, segment_ids, num_segments))
+
+
+def segment_mean(
+    data: Any, indices: Any, segment_ids: Any, num_segments: int | None = None, name: str | None = None,
+    sparse_gradient: bool = False,
+) -> _native.Tensor:  # fmt: skip
+    """The mean of the rows at `indices` of each segment, or 0. Gradients are those of `segment_sum`."""
+    return unsorted_segment_mean(*_segments(data, indices, segment_ids, num_segments))
+
+
+def segment_sqrt_n(
+    data: Any, indices: Any, segment_ids: Any, num_segments: int | None = None, name: str | None = None,
+    sparse_gradient: bool = False,
+) -> _native.Tensor:  # fmt: skip
+    """The sum of the rows at `indices` of each segment, divided by the square root of their number."""
+    return unsorted_segment_sqrt_n(*_segments(data, indices, segment_ids, num_segments))
+
+
+def bincount(
+    values: Any,
+    weights: Any = None,
+    axis: int = 0,
+    minlength: int | None = None,
+    maxlength: int | None = None,
+    binary_output: bool = False,
+    name: str | None = None,
+) -> SparseTensor:
+    """How often each integer occurs in all values, or with `axis=-1` in each row; with `weights`, their sums."""
+    if axis not in (0, -1):
+        raise ValueError(f"axis must be 0 or -1, got {axis}")
+    if binary_output and weights is not None:
+        raise InvalidArgumentError("weights must be None with binary_output")
+    found, rows, count = _rows_of(values, "values")
+    if (found < 0).any():
+        raise InvalidArgumentError(f"values must be >= 0, got {found.min()}")
+    sums: Any = np.ones(len(found), np.int32)
+    if weights is not None:
+        sums, others, _ = _rows_of(weights, "weights")
+        if len(sums) != len(found) or (others != rows).any():
+            raise InvalidArgumentError("weights must have the shape of values")
+    most = int(found.max(initial=-1)) + 1
+    width = max(most, minlength or 0) if maxlength is None else max(min(most, maxlength), min(minlength or 0, maxlength))
+    inside = found < width
+    found, sums = found[inside].astype(np.int64), sums[inside]
+    rows, count = (rows[inside], count) if axis else (np.zeros(len(found), np.int64), 1)
+    places, inverse = np.unique(rows * max(width, 1) + found, return_inverse=True)
+    totals = np.zeros(len(places), sums.dtype)
+    np.add.at(totals, inverse.reshape(-1), sums)
+    totals = np.ones_like(totals) if binary_output else totals
+    if not axis:
+        return SparseTensor(places[:, None], _native.own_tensor(totals), [width])
+    indices = np.stack(np.divmod(places, max(width, 1)), 1)
+    return SparseTensor(indices, _native.own_tensor(totals), [count, width])
+
+
+def _rows_of(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """The values of a tensor of any kind, the row of each, and the number of rows."""
+    if isinstance(values, SparseTensor):
+        return np.asarray(values.values), np.asarray(values.indices)[:, 0], int(values.shape[0])
+    if isinstance(values, RaggedTensor):
+        return np.asarray(values.flat_values), np.asarray(values.value_rowids()), len(values)
+    array = np.asarray(_native.as_tensor(values))
+    if array.ndim > 2:
+        raise InvalidArgumentError(f"{name} must have rank <= 2, got shape {list(array.shape)}")
+    array = array.reshape(1, -1) if array.ndim < 2 else array
+    return array.reshape(-1), np.repeat(np.arange(len(array)), array.shape[1]), len(array)
 
 
 __getattr__, __dir__ = _namespace.plain(__name__)

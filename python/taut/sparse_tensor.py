@@ -11,6 +11,14 @@ from .errors import InvalidArgumentError
 from .shape import TensorShape
 
 
+def refuse_batch(kind: str) -> None:
+    """An error for tensors of several parts, of which the engine has stacked each."""
+    raise InvalidArgumentError(
+        f"{kind} tensors cannot be combined by `batch`\n  help: use ragged_batch, pad them before with to_tensor or to_dense, "
+        "or batch before the function that makes them"
+    )
+
+
 class SparseTensor:
     """The elements of a tensor that are not the default: their indices, their values, and the shape of the tensor."""
 
@@ -42,6 +50,8 @@ class SparseTensor:
 
     @classmethod
     def _taut_from_parts(cls, indices: Any, values: Any, dense_shape: Any) -> SparseTensor:
+        if dense_shape.ndim != 1:
+            refuse_batch("sparse")
         return cls(indices, values, np.asarray(dense_shape))
 
     def __repr__(self) -> str:

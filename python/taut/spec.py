@@ -12,6 +12,7 @@ from .type_spec import (
     IteratorSpec,
     NoneTensorSpec,
     OptionalSpec,
+    SparseTensorSpec,
     TensorArraySpec,
     TypeSpec,
 )
@@ -101,7 +102,7 @@ def type_spec_from_value(value: Any) -> TypeSpec:
         return TensorSpec.from_tensor(value)
     if value is None:
         return NoneTensorSpec()
-    kinds: list[Any] = [DatasetSpec, IteratorSpec, OptionalSpec, IndexedSlicesSpec, TensorArraySpec]
+    kinds: list[Any] = [DatasetSpec, IteratorSpec, OptionalSpec, IndexedSlicesSpec, SparseTensorSpec, TensorArraySpec]
     if type(value).__module__.startswith("taut"):
         for kind in kinds:
             if isinstance(value, kind.value_type.fget(None)):

@@ -31,6 +31,7 @@ __all__ = [
     "split",
     "strip",
     "substr",
+    "to_hash_bucket",
     "to_hash_bucket_fast",
     "to_hash_bucket_strong",
     "to_number",
@@ -278,6 +279,11 @@ def as_string(
         return _native.string_from_numbers(x, digits, scientific, shortest, max(width, 0), ord(fill or " "))
 
     return map_flat_values(write, input) if isinstance(input, RaggedTensor) else write(input)
+
+
+def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any:
+    """The bucket of each string in [0, num_buckets), by the hash of TensorFlow's first version, MurmurHash64A."""
+    return _on_values(lambda x: _native.string_murmur_buckets(x, int(num_buckets)), input)
 
 
 def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Any:

@@ -20,6 +20,7 @@ from .io._protos import tensor_proto
 __all__ = [
     "SummaryMetadata",
     "SummaryWriter",
+    "audio",
     "create_file_writer",
     "create_noop_writer",
     "experimental",
@@ -252,6 +253,32 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, descript
         return _native.string_tensor([*(size.encode() for size in sizes), *pictures])
 
     return _write(name, step, SummaryMetadata("images", b"", _BLOBS, description), encode, data)
+
+
+def audio(
+    name: str,
+    data: Any,
+    sample_rate: Any,
+    step: Any = None,
+    max_outputs: int = 3,
+    encoding: str | None = None,
+    description: str | None = None,
+) -> bool:
+    """Writes up to `max_outputs` sounds of [sounds, samples, channels], floats in [-1, 1], as WAV files."""
+    if encoding not in (None, "wav"):
+        raise ValueError(f"encoding must be 'wav', got {encoding!r}")
+
+    def encode(value: Any) -> Any:
+        from .audio import encode_wav
+
+        if value.ndim != 3:
+            raise ValueError(f"data must have shape [sounds, samples, channels], got {value.shape}")
+        sounds = [encode_wav(value[i], sample_rate).item() for i in range(min(max_outputs, value.shape[0]))]
+        # Each sound has a label, which is empty.
+        return _native.string_tensor(np.array([[sound, b""] for sound in sounds], object).reshape(-1, 2))
+
+    # Of the plugin's data, field 2 is the encoding (11: WAV).
+    return _write(name, step, SummaryMetadata("audio", b"\x10\x0b", 0, description), encode, data)
 
 
 def histogram(

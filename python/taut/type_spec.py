@@ -209,6 +209,44 @@ class IteratorSpec(TypeSpec):
         return cls(value.element_spec)
 
 
+class SparseTensorSpec(TypeSpec):
+    """The specification of `tf.SparseTensor`: its shape and type."""
+
+    __slots__ = ("_dtype", "_shape")
+
+    def __init__(self, shape: Any = None, dtype: Any = None) -> None:
+        from . import dtypes
+        from .shape import TensorShape
+
+        self._shape = TensorShape(shape)
+        self._dtype = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
+
+    @property
+    def shape(self) -> Any:
+        """The shape of the tensor."""
+        return self._shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self._dtype
+
+    @property
+    def value_type(self) -> type:
+        """The class of sparse tensors."""
+        from .sparse_tensor import SparseTensor
+
+        return SparseTensor
+
+    def _serialize(self) -> tuple:
+        return self._shape, self._dtype
+
+    @classmethod
+    def from_value(cls, value: Any) -> SparseTensorSpec:
+        """The specification of a sparse tensor."""
+        return cls(value.shape, value.dtype)
+
+
 class IndexedSlicesSpec(TypeSpec):
     """The specification of `tf.IndexedSlices`."""
 

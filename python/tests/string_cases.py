@@ -43,6 +43,28 @@ def sequence(tf, steps):
     ).SerializeToString()
 
 
+def ids(tf):
+    """Ids of embeddings: two in row 0, none in row 1, one in row 2, of which one is negative."""
+    return tf.SparseTensor([[0, 0], [0, 1], [2, 0], [2, 3]], tf.constant([1, 3, 0, -1], tf.int64), [4, 5])
+
+
+def weights(tf):
+    return tf.SparseTensor([[0, 0], [0, 1], [2, 0], [2, 3]], [2.0, 0.5, -1.0, 3.0], [4, 5])
+
+
+def table(tf):
+    return tf.reshape(tf.range(10.0), [5, 2]) + 0.5
+
+
+def rounded(tf, values):
+    """To 1e-4: quotients may be rounded differently."""
+    return tf.round(values * 1e4)
+
+
+def words(tf):
+    return tf.ragged.constant([["a"], ["b", "c"], []])
+
+
 CASES = {
     # Tensors of strings.
     "constant": lambda tf: tf.constant(MATRIX),
@@ -344,6 +366,127 @@ CASES = {
     "sparse_transpose": lambda tf: sparse(tf.sparse.transpose(grid(tf))),
     "sparse_to_dense": lambda tf: tf.sparse.to_dense(tf.SparseTensor([[0, 1], [1, 0]], ["a", "b"], [2, 3]), "-"),
     "example_text": lambda tf: str(tf.train.Example.FromString(example(tf, s=[b"a\x01\"'\n"]))),
+    # Crosses, sets, embeddings, distances, sounds.
+    "sparse_cross": lambda tf: [
+        sparse(tf.sparse.cross([tf.constant([["a"], ["b"]]), tf.constant([[1, 2], [3, 4]], tf.int64)])),
+        sparse(tf.sparse.cross([tf.constant([["d"], ["e"]]), tf.sparse.from_dense([["a", ""], ["b", "c"]])])),
+        sparse(tf.sparse.cross([tf.sparse.from_dense([["a", ""], ["b", "c"]]), tf.constant([["d"], ["e"]])], separator="-")),
+    ],
+    "sparse_cross_hashed": lambda tf: sparse(
+        tf.sparse.cross_hashed([tf.constant([["a"], ["b"]]), tf.sparse.from_dense([["x", ""], ["y", "z"]])], num_buckets=97)
+    ),
+    "ragged_cross": lambda tf: [
+        tf.ragged.cross([words(tf), tf.ragged.constant([[1, 2], [3], [4]])]),
+        tf.ragged.cross([words(tf), tf.constant([["p"], ["q"], ["r"]])]),
+    ],
+    "ragged_cross_hashed": lambda tf: [
+        tf.ragged.cross_hashed([words(tf), tf.ragged.constant([["d"], ["e"], ["f"]])], num_buckets=100),
+        tf.ragged.cross_hashed([words(tf), tf.ragged.constant([["d"], ["e"], ["f"]])], num_buckets=100, hash_key=7),
+        tf.ragged.cross_hashed([words(tf), tf.ragged.constant([[1], [2], [3]])]),
+        sparse(tf.sparse.cross_hashed([tf.constant([["a"], ["b"]]), tf.constant([["c"], ["d"]])])),
+    ],
+    "ragged_segments": lambda tf: [
+        tf.ragged.row_splits_to_segment_ids([0, 2, 2, 5]),
+        tf.ragged.row_splits_to_segment_ids(tf.constant([0, 1, 3]), out_type=tf.int64),
+        tf.ragged.row_splits_to_segment_ids(tf.constant([0, 1, 3])),
+        tf.ragged.segment_ids_to_row_splits([0, 0, 2, 2]),
+        tf.ragged.segment_ids_to_row_splits(tf.constant([0, 0, 2]), num_segments=5),
+        tf.ragged.segment_ids_to_row_splits(tf.constant([], tf.int64)),
+    ],
+    "ragged_stack_partitions": lambda tf: [
+        tf.ragged.stack_dynamic_partitions(["a", "b", "c", "d", "e"], [3, 0, 2, 2, 3], 5),
+        tf.ragged.stack_dynamic_partitions(tf.reshape(tf.range(6), [3, 2]), [1, 0, 1], 2),
+        tf.ragged.stack_dynamic_partitions(words(tf), [1, 0, 1], 3),
+    ],
+    "sparse_bincount": lambda tf: [
+        sparse(tf.sparse.bincount([[1, 2, 2], [5, 1, 1]], axis=-1)),
+        sparse(tf.sparse.bincount([1, 2, 2, 7])),
+        sparse(tf.sparse.bincount([1, 2, 2, 7], minlength=10, maxlength=5)),
+        sparse(tf.sparse.bincount([1, 2, 2, 7], minlength=10)),
+        sparse(tf.sparse.bincount([1, 2, 2], weights=[0.5, 1.0, 2.0])),
+        sparse(tf.sparse.bincount([1, 2, 2], binary_output=True)),
+        sparse(tf.sparse.bincount(tf.sparse.from_dense([[1, 2, 2], [0, 1, 1]]), axis=-1)),
+        sparse(tf.sparse.bincount(tf.ragged.constant([[1, 2], [], [3, 3, 3]]), axis=-1)),
+    ],
+    "sparse_mask": lambda tf: [
+        getattr(tf.sparse.mask(tf.IndexedSlices(table(tf), tf.constant([5, 1, 7, 3, 9])), [1, 9]), name)
+        for name in ("values", "indices")
+    ],
+    "sparse_segments": lambda tf: [
+        rounded(tf, reduce(table(tf), [0, 4, 1, 2], [0, 0, 2, 2], num_segments=size))
+        for reduce in (tf.sparse.segment_sum, tf.sparse.segment_mean, tf.sparse.segment_sqrt_n)
+        for size in (None, 4)
+    ],
+    "sets": lambda tf: [
+        sparse(tf.sets.union(tf.constant([[1, 2, 2], [3, 1, 1]]), tf.constant([[2, 5], [9, 9]]))),
+        sparse(tf.sets.intersection(tf.constant([["a", "b"], ["c", "d"]]), tf.constant([["b", "x"], ["y", "z"]]))),
+        sparse(tf.sets.difference(tf.constant([[1, 2], [3, 4]]), tf.sparse.from_dense([[2, 0], [3, 7]]))),
+        sparse(tf.sets.difference(tf.constant([[1, 2], [3, 4]]), tf.sparse.from_dense([[2, 0], [3, 7]]), aminusb=False)),
+        tf.sets.size(tf.sparse.from_dense([[1, 2, 2], [3, 0, 3]])),
+    ],
+    "embedding_lookup_sparse": lambda tf: [
+        rounded(tf, tf.nn.embedding_lookup_sparse(table(tf), tf.sparse.slice(ids(tf), [0, 0], [4, 2]), given, combiner))
+        for combiner in ("sum", "mean", "sqrtn")
+        for given in (None, tf.SparseTensor([[0, 0], [0, 1], [2, 0]], [2.0, 0.5, 4.0], [4, 5]))
+    ],
+    "embedding_lookup_sparse_norm": lambda tf: rounded(
+        tf,
+        tf.nn.embedding_lookup_sparse(
+            table(tf), tf.sparse.slice(ids(tf), [0, 0], [4, 2]), None, "sum", max_norm=2.0
+        ),
+    ),
+    "safe_embedding_lookup_sparse": lambda tf: [
+        rounded(tf, tf.nn.safe_embedding_lookup_sparse(table(tf), ids(tf), given, combiner, default_id=default))
+        for combiner in ("sum", "mean", "sqrtn")
+        for given in (None, weights(tf))
+        for default in (None, 2)
+    ],
+    "edit_distance": lambda tf: [
+        tf.edit_distance(
+            tf.SparseTensor([[0, 0], [0, 1], [1, 0], [2, 0]], ["a", "b", "c", "x"], [3, 2]),
+            tf.SparseTensor([[0, 0], [0, 1], [0, 2], [1, 0]], ["b", "a", "b", "c"], [3, 3]),
+            normalize=normalize,
+        )
+        for normalize in (True, False)
+    ],
+    "fingerprint": lambda tf: [
+        tf.fingerprint([[1, 2], [3, 4]]),
+        tf.fingerprint(["a", "b" * 50]),
+        tf.fingerprint([["a", "b"], ["c", "d"]]),
+        tf.fingerprint([1.5, 2.5]),
+    ],
+    "to_hash_bucket": lambda tf: tf.strings.to_hash_bucket(WORDS, 1000000007),
+    "serialize_sparse": lambda tf: [
+        tf.io.serialize_sparse(grid(tf)),
+        tf.io.serialize_many_sparse(grid(tf)),
+        sparse(tf.io.deserialize_many_sparse(tf.io.serialize_many_sparse(grid(tf)), tf.float32, rank=2)),
+        sparse(
+            tf.io.deserialize_many_sparse(
+                tf.stack([tf.io.serialize_sparse(tf.sparse.from_dense(row)) for row in (["a", ""], ["", "b", "c"])]),
+                tf.string,
+            )
+        ),
+    ],
+    "decode_json_example": lambda tf: tf.io.parse_example(
+        tf.io.decode_json_example(
+            [
+                '{"features": {"feature": {"i": {"int64List": {"value": ["1", 2]}}, "s": {"bytesList": {"value": ["YWI="]}}}}}',
+                '{"features": {"feature": {"i": {"int64_list": {"value": [3, 4]}}, "f": {"floatList": {"value": [1.5]}}}}}',
+            ]
+        ),
+        {
+            "i": tf.io.FixedLenFeature([2], tf.int64),
+            "s": tf.io.FixedLenFeature([], tf.string, "none"),
+            "f": tf.io.FixedLenFeature([], tf.float32, 0.0),
+        },
+    ),
+    "encode_wav": lambda tf: tf.audio.encode_wav(
+        [[0.5, -0.5], [1.0, -1.0], [2.0, 0.1], [0.5 / 32768, -0.5 / 32768], [1.5 / 32768, 0.3]], 8000
+    ),
+    "decode_wav": lambda tf: [
+        list(tf.audio.decode_wav(tf.audio.encode_wav([[0.5, -0.25], [0.125, 1.0], [0.3, 0.2]], 16000), **options))
+        for options in ({}, {"desired_samples": 2}, {"desired_channels": 1}, {"desired_channels": 2, "desired_samples": 5})
+    ],
     # Datasets.
     "dataset_batch": lambda tf: list(tf.data.Dataset.from_tensor_slices((["a", "bb", "c"], [1, 2, 3])).batch(2)),
     "dataset_padded": lambda tf: list(

@@ -305,6 +305,13 @@ pub fn string_hash_buckets<'py>(
     })
 }
 
+/// The bucket of each string by MurmurHash.
+#[pyfunction]
+pub fn string_murmur_buckets<'py>(py: Python<'py>, x: &Bound<'py, PyAny>, buckets: i64) -> Object<'py> {
+    let x = strings_of(x)?;
+    to_tensor(py, x.byte_len(), || strings::hash_bucket_murmur(&x, buckets))
+}
+
 #[pyfunction]
 pub fn string_fingerprints<'py>(py: Python<'py>, x: &Bound<'py, PyAny>) -> Object<'py> {
     let x = strings_of(x)?;

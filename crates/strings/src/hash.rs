@@ -1,4 +1,5 @@
-//! Hashes of strings whose values are part of file formats and models: FarmHash's `Fingerprint64` and SipHash-2-4.
+//! Hashes of strings whose values are part of file formats and models: FarmHash's `Fingerprint64`, SipHash-2-4 and
+//! MurmurHash64A.
 
 use crate::tensor::StringTensor;
 use taut_core::{DType, Error, Result, Spec, Tensor, source_location};
@@ -25,6 +26,12 @@ pub fn hash_buckets(x: &StringTensor, buckets: i64) -> Result<Tensor> {
 #[track_caller]
 pub fn hash_bucket_strong(x: &StringTensor, buckets: i64, key: [u64; 2]) -> Result<Tensor> {
     bucketed(x, buckets, |value| siphash(value, key))
+}
+
+/// The bucket of each string in `[0, buckets)`, by MurmurHash64A with the seed that TensorFlow has, as `int64`.
+#[track_caller]
+pub fn hash_bucket_murmur(x: &StringTensor, buckets: i64) -> Result<Tensor> {
+    bucketed(x, buckets, |value| murmur64(value, 0xdeca_fcaf_fe))
 }
 
 /// FarmHash's `Fingerprint64` of each string, as `uint64`.
@@ -70,6 +77,22 @@ fn shift_mix(value: u64) -> u64 {
 fn mix16(u: u64, v: u64, mul: u64) -> u64 {
     let a = shift_mix((u ^ v).wrapping_mul(mul));
     shift_mix((v ^ a).wrapping_mul(mul)).wrapping_mul(mul)
+}
+
+/// MurmurHash64A.
+fn murmur64(s: &[u8], seed: u64) -> u64 {
+    const MUL: u64 = 0xc6a4_a793_5bd1_e995;
+    let (words, rest) = s.as_chunks::<8>();
+    let mut hash = seed ^ (s.len() as u64).wrapping_mul(MUL);
+    for word in words {
+        let mixed = shift_mix(u64::from_le_bytes(*word).wrapping_mul(MUL)).wrapping_mul(MUL);
+        hash = (hash ^ mixed).wrapping_mul(MUL);
+    }
+    if !rest.is_empty() {
+        let tail = rest.iter().rev().fold(0, |tail, &byte| tail << 8 | u64::from(byte));
+        hash = (hash ^ tail).wrapping_mul(MUL);
+    }
+    shift_mix(shift_mix(hash).wrapping_mul(MUL))
 }
 
 /// FarmHash's `Fingerprint64`.

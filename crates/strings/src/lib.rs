@@ -31,7 +31,7 @@ mod unicode;
 pub use builder::StringBuilder;
 pub use case::{lower, strip, upper};
 pub use compare::{Comparison, compare, unique};
-pub use hash::{fingerprint64, fingerprints, hash_bucket_strong, hash_buckets};
+pub use hash::{fingerprint64, fingerprints, hash_bucket_murmur, hash_bucket_strong, hash_buckets};
 pub use moves::{concat, pad_stack, stack, take};
 pub use numbers::{NumberFormat, as_string, to_number};
 #[cfg(feature = "regex")]

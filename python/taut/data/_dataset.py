@@ -16,7 +16,7 @@ from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from ..function import Function
 from ..shape import TensorShape
 from ..spec import TensorSpec
-from . import _specs, _stages
+from . import _composites, _specs, _stages
 from ._iterators import DatasetIterator, NumpyIterator, traced_iterator
 from ._options import DatasetOptions as Options
 from ._python_stages import PythonStages
@@ -114,15 +114,15 @@ class Dataset(PythonStages):
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of the rows of tensors."""
-        rows = as_tensors(tensors)
-        known = _specs.exactly(_specs.rows(_specs.specs_of(rows)))
+        if _composites.has_composites(tensors):
+            return Dataset._from_iterators(lambda: _composites.rows(tensors))
+        known = _specs.exactly(_specs.rows(_specs.specs_of(rows := as_tensors(tensors))))
         return Dataset(_native.Dataset.from_tensor_slices(rows), lambda: known)
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of one element."""
-        element = as_tensors(tensors)
-        known = _specs.exactly(_specs.specs_of(element))
+        known = _specs.exactly(_specs.specs_of(element := as_tensors(tensors)))
         return Dataset(_native.Dataset.from_tensors(element), lambda: known)
 
     @staticmethod

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _native, dtypes, nest
 from ..errors import InvalidArgumentError, OpError, OutOfRangeError
 from ..spec import TensorSpec
-from . import _files, _specs, _stages
+from . import _composites, _files, _specs, _stages
 from ._structures import fill_unknown, size_of
 
 if TYPE_CHECKING:
@@ -122,6 +122,25 @@ class PythonStages:
 
         size = bucket_batch_sizes.__getitem__
         return self._python_stage(lambda: _stages.grouped(self, bucket, batched, size, self._holding))
+
+    def ragged_batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        row_splits_dtype: Any = dtypes.int64,
+        name: str | None = None,
+    ) -> Dataset:
+        """Combines elements whose sizes differ to ragged tensors; numbers become tensors, as with `batch`."""
+        size, splits = size_of("ragged_batch", "batch_size", batch_size, 1), dtypes.as_dtype(row_splits_dtype)
+        return self._python_stage(lambda: _composites.ragged_batches(self, size, drop_remainder, splits))
+
+    def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset:
+        """Combines tensors whose sizes differ to sparse tensors with rows of `row_shape`, or of the largest size where it is
+        None.
+        """
+        size = size_of("sparse_batch", "batch_size", batch_size, 1)
+        shape = [None if dim in (None, -1) else int(dim) for dim in row_shape]
+        return self._python_stage(lambda: _composites.sparse_batches(self, size, shape))
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Changes the batch size. Several sizes take turns."""

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from .. import _native, nest
 from ..function import trace_specs
+from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..shape import TensorShape
+from ..sparse_tensor import SparseTensor
 from ..spec import TensorSpec
-from ..type_spec import DatasetSpec, NoneTensorSpec, TypeSpec
+from ..type_spec import DatasetSpec, NoneTensorSpec, SparseTensorSpec, TypeSpec
 
 
 class Elements(NamedTuple):
@@ -42,6 +44,10 @@ def specs_of(structure: Any) -> Any:
             return TensorSpec.from_tensor(leaf)
         if leaf is None:
             return NoneTensorSpec()
+        if isinstance(leaf, RaggedTensor):
+            return RaggedTensorSpec.from_value(leaf)
+        if isinstance(leaf, SparseTensor):
+            return SparseTensorSpec.from_value(leaf)
         return DatasetSpec(leaf.element_spec) if hasattr(leaf, "element_spec") else leaf
 
     return nest.map_structure(one, structure)

@@ -20,7 +20,7 @@ def as_tensors(structure: Any) -> Any:
     if isinstance(structure, tuple):
         parts = [as_tensors(part) for part in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    return None if structure is None else _native.as_tensor(structure)
+    return structure if structure is None or hasattr(structure, "_taut_parts") else _native.as_tensor(structure)
 
 
 def fill_unknown(shapes: Any, size: int) -> Any:

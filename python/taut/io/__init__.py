@@ -41,6 +41,13 @@ from ._images import (
 )
 from ._protos import parse_tensor, serialize_tensor
 from ._records import TFRecordOptions, TFRecordWriter
+from ._sparse import (
+    decode_json_example,
+    deserialize_many_sparse,
+    match_filenames_once,
+    serialize_many_sparse,
+    serialize_sparse,
+)
 
 __all__ = [
     "FixedLenFeature",
@@ -58,15 +65,18 @@ __all__ = [
     "decode_gif",
     "decode_image",
     "decode_jpeg",
+    "decode_json_example",
     "decode_png",
     "decode_raw",
     "decode_webp",
+    "deserialize_many_sparse",
     "encode_base64",
     "encode_jpeg",
     "encode_png",
     "extract_jpeg_shape",
     "gfile",
     "is_jpeg",
+    "match_filenames_once",
     "matching_files",
     "parse_example",
     "parse_sequence_example",
@@ -74,6 +84,8 @@ __all__ = [
     "parse_single_sequence_example",
     "parse_tensor",
     "read_file",
+    "serialize_many_sparse",
+    "serialize_sparse",
     "serialize_tensor",
     "write_file",
 ]

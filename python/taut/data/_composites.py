@@ -1,0 +1,93 @@
+"""Ragged and sparse tensors in datasets: their rows, and batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import _native, _raw_ops as raw, nest
+from ..errors import InvalidArgumentError
+from ..ragged import stack
+from ..ragged_tensor import RaggedTensor
+from ..sparse_tensor import SparseTensor
+
+
+def has_composites(structure: Any) -> bool:
+    """Whether a structure has ragged or sparse tensors."""
+    return any(isinstance(leaf, (RaggedTensor, SparseTensor)) for leaf in nest.flatten(structure))
+
+
+def rows(structure: Any) -> Iterator:
+    """The rows of tensors of all kinds, side by side."""
+    flat = [
+        leaf if isinstance(leaf, (RaggedTensor, SparseTensor)) else _native.as_tensor(leaf)
+        for leaf in nest.flatten(structure)
+    ]
+    counts = {int(leaf.shape[0]) if isinstance(leaf, SparseTensor) else len(leaf) for leaf in flat}
+    if len(counts) != 1:
+        raise InvalidArgumentError(f"all tensors must have as many rows, got {sorted(counts)}")
+    for number in range(counts.pop()):
+        yield nest.pack_sequence_as(structure, [_row(leaf, number) for leaf in flat])
+
+
+def _row(leaf: Any, number: int) -> Any:
+    if not isinstance(leaf, SparseTensor):
+        return leaf[number]
+    indices = np.asarray(leaf.indices)
+    places = np.flatnonzero(indices[:, 0] == number)
+    return SparseTensor(indices[places, 1:], raw.gather(leaf.values, places), list(leaf.shape)[1:])
+
+
+def ragged_batches(elements: Iterable, size: int, drop_remainder: bool, splits: Any) -> Iterator:
+    """Groups of elements; tensors of rank >= 1 and ragged tensors become the rows of a ragged tensor."""
+    group: list[Any] = []
+    for element in elements:
+        group.append(element)
+        if len(group) == size:
+            yield _stacked(group, splits)
+            group = []
+    if group and not drop_remainder:
+        yield _stacked(group, splits)
+
+
+def _stacked(group: list, splits: Any) -> Any:
+    columns = zip(*(nest.flatten(element) for element in group))
+    return nest.pack_sequence_as(group[0], [_stacked_leaf(list(column), splits) for column in columns])
+
+
+def _stacked_leaf(parts: list, splits: Any) -> Any:
+    if not isinstance(parts[0], RaggedTensor):
+        if not parts[0].ndim:
+            return raw.stack(parts, 0)
+        if len({tuple(part.shape[1:]) for part in parts}) > 1:
+            parts = [RaggedTensor.from_tensor(part, ragged_rank=part.ndim - 1) for part in parts]
+    return stack(parts).with_row_splits_dtype(splits)
+
+
+def sparse_batches(elements: Iterable, size: int, row_shape: list) -> Iterator:
+    """Groups of elements as sparse tensors; every element of a tensor has an entry, also zeros."""
+    group: list[Any] = []
+    for element in elements:
+        group.append(_native.as_tensor(element))
+        if len(group) == size:
+            yield _sparse(group, row_shape)
+            group = []
+    if group:
+        yield _sparse(group, row_shape)
+
+
+def _sparse(group: list, row_shape: list) -> SparseTensor:
+    for tensor in group:
+        fits = len(row_shape) == tensor.ndim and all(
+            most is None or size <= most for size, most in zip(tensor.shape, row_shape)
+        )
+        if not fits:
+            raise InvalidArgumentError(f"an element must fit into row_shape {row_shape}, got {list(tensor.shape)}")
+    most = [max(sizes) for sizes in zip(*(tensor.shape for tensor in group))]
+    shape = [size if given is None else given for given, size in zip(row_shape, most)]
+    places = [(row, *place) for row, tensor in enumerate(group) for place in np.ndindex(*tensor.shape)]
+    values = raw.concat([raw.reshape(tensor, [-1]) for tensor in group], 0)
+    indices = np.array(places, np.int64).reshape(len(places), len(shape) + 1)
+    return SparseTensor(indices, values, [len(group), *shape])
