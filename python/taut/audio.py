@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _namespace, _native, dtypes
 from .errors import InvalidArgumentError
+from .io import _origins
 
 __all__ = ["decode_wav", "encode_wav"]
 
@@ -26,8 +27,8 @@ def decode_wav(
     With fewer channels than `desired_channels`, the first ones are repeated; samples are cut or padded with zeros to
     `desired_samples`.
     """
-    data = _native.string_tensor(contents).item()
-    samples, rate = _samples(data)
+    with _origins.named(contents):
+        samples, rate = _samples(_native.string_tensor(contents).item())
     if desired_channels != -1:
         if desired_channels < 1:
             raise InvalidArgumentError(f"desired_channels must be >= 1 or -1, got {desired_channels}")

@@ -6,6 +6,7 @@ also run in traced functions.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -100,7 +101,17 @@ class TextFileInitializer(KeyValueTensorInitializer):
             if dtype == dtypes.string:
                 return strings
             wide = dtypes.float32 if dtype.is_floating else dtypes.int64
-            return raw.cast(_native.string_to_number(strings, wide), dtype)
+            try:
+                return raw.cast(_native.string_to_number(strings, wide), dtype)
+            except InvalidArgumentError as error:
+                for number, text in enumerate(found):
+                    with contextlib.suppress(ValueError):
+                        float(text)
+                        continue
+                    raise InvalidArgumentError(
+                        f"{path}, line {number + 1}: expected a number of type {dtype.name}, got {text.decode(errors='replace')!r}"
+                    ) from None
+                raise InvalidArgumentError(f"{path}: {error}") from None
 
         super().__init__(column(key_index, key_dtype), column(value_index, value_dtype, value_index_offset))
 

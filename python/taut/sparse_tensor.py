@@ -14,8 +14,8 @@ from .shape import TensorShape
 def refuse_batch(kind: str) -> None:
     """An error for tensors of several parts, of which the engine has stacked each."""
     raise InvalidArgumentError(
-        f"{kind} tensors cannot be combined by `batch`\n  help: use ragged_batch, pad them before with to_tensor or to_dense, "
-        "or batch before the function that makes them"
+        f"{kind} tensors in datasets cannot be combined by `batch`, or taken apart by `unbatch`\n  help: use ragged_batch, pad "
+        "them before with to_tensor or to_dense, or batch before the function that makes them"
     )
 
 

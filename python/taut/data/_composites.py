@@ -10,8 +10,10 @@ import numpy as np
 from .. import _native, _raw_ops as raw, nest
 from ..errors import InvalidArgumentError
 from ..ragged import stack
-from ..ragged_tensor import RaggedTensor
+from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..sparse_tensor import SparseTensor
+from ..spec import TensorSpec
+from ..type_spec import SparseTensorSpec
 
 
 def has_composites(structure: Any) -> bool:
@@ -30,6 +32,22 @@ def rows(structure: Any) -> Iterator:
         raise InvalidArgumentError(f"all tensors must have as many rows, got {sorted(counts)}")
     for number in range(counts.pop()):
         yield nest.pack_sequence_as(structure, [_row(leaf, number) for leaf in flat])
+
+
+def row_specs(structure: Any) -> Any:
+    """The specifications of the rows."""
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, SparseTensor):
+            return SparseTensorSpec(list(leaf.shape)[1:], leaf.dtype)
+        if not isinstance(leaf, RaggedTensor):
+            leaf = _native.as_tensor(leaf)
+            return TensorSpec(leaf.shape[1:], leaf.dtype)
+        if leaf.ragged_rank == 1:
+            return TensorSpec([None, *leaf.flat_values.shape[1:]], leaf.dtype)
+        return RaggedTensorSpec(leaf.shape[1:], leaf.dtype, leaf.ragged_rank - 1, leaf.row_splits.dtype)
+
+    return nest.map_structure(one, structure)
 
 
 def _row(leaf: Any, number: int) -> Any:

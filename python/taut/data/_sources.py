@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from ..errors import InvalidArgumentError, NotFoundError
+from ..errors import DataLossError, InvalidArgumentError, NotFoundError
+from ..ragged_tensor import RaggedTensor
 from ..spec import TensorSpec
-from . import _specs
+from . import _composites, _specs
 from ._dataset import AUTOTUNE, Dataset
 
 
@@ -313,12 +314,14 @@ def list_files(
     return names if shuffle is False else names.shuffle(len(found), seed)
 
 
-def columns_of(table: Any) -> dict[str, _native.Tensor]:
-    """The columns of an Arrow table as tensors over its memory; columns of several chunks are copied."""
+def columns_of(table: Any) -> dict[str, Any]:
+    """The columns of an Arrow table as tensors over its memory; lists become ragged tensors, columns of several chunks are
+    copied.
+    """
     return {name: _column(table.column(name), name) for name in table.column_names}
 
 
-def _column(column: Any, name: str) -> _native.Tensor:
+def _column(column: Any, name: str) -> Any:
     import pyarrow as pa
 
     if column.null_count:
@@ -333,6 +336,10 @@ def _column(column: Any, name: str) -> _native.Tensor:
     if pa.types.is_fixed_size_list(kind):
         inner = _column(array.flatten(), name)
         return raw.reshape(inner, [len(array), kind.list_size])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        offsets = np.asarray(array.offsets).astype(np.int64)
+        values = array.values.slice(offsets[0], offsets[-1] - offsets[0])
+        return RaggedTensor.from_row_splits(_column(values, name), offsets - offsets[0])
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         array = array.cast(pa.large_binary())
         kind = array.type
@@ -357,6 +364,12 @@ def from_arrow(table: Any, columns: Any = None) -> Dataset:
     return Dataset.from_tensor_slices(columns_of(table))
 
 
+def _check_columns(path: str, names: list[str], known: list[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{path}: columns must be among {known}, got {name!r}")
+
+
 def from_parquet(path: Any, columns: Any = None, batch_rows: int = 65536) -> Dataset:
     """The rows of Parquet files as dicts, read `batch_rows` rows at a time. Needs `pyarrow`."""
     import pyarrow as pa
@@ -367,11 +380,33 @@ def from_parquet(path: Any, columns: Any = None, batch_rows: int = 65536) -> Dat
 
     def batches() -> Iterator[dict[str, Any]]:
         for one in paths:
-            with pq.ParquetFile(one) as file:
-                for batch in file.iter_batches(batch_rows, columns=names):
-                    yield columns_of(pa.Table.from_batches([batch]))
+            try:
+                with pq.ParquetFile(one) as file:
+                    if names is not None:
+                        _check_columns(one, names, file.schema_arrow.names)
+                    for batch in file.iter_batches(batch_rows, columns=names):
+                        yield columns_of(pa.Table.from_batches([batch]))
+            except FileNotFoundError:
+                raise NotFoundError(f"{one}: no such file") from None
+            except (pa.ArrowInvalid, OSError) as error:
+                raise DataLossError(f"{one}: {error}") from None
 
-    return Dataset._from_iterators(batches).unbatch()
+    if not _has_lists(paths, names):
+        return Dataset._from_iterators(batches).unbatch()
+    return Dataset._from_iterators(lambda: (row for batch in batches() for row in _composites.rows(batch)))
+
+
+def _has_lists(paths: list[str], names: list[str] | None) -> bool:
+    """Whether a column has lists, which become ragged tensors. A file that cannot be read is an error when its rows are."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        fields = [field for one in paths for field in pq.read_schema(one)]
+    except (pa.ArrowInvalid, OSError):
+        return False
+    wanted = [field.type for field in fields if names is None or field.name in names]
+    return any(pa.types.is_list(kind) or pa.types.is_large_list(kind) for kind in wanted)
 
 
 for _function in (list_files, from_arrow, from_parquet):

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _namespace, _native, _raw_ops as raw, dtypes
 from ..errors import DataLossError, InvalidArgumentError, NotFoundError
 from ..ragged_tensor import RaggedTensor
-from . import gfile as gfile
+from . import _origins, gfile as gfile
 from ._examples import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -103,7 +103,7 @@ def read_file(filename: Any, name: str | None = None) -> _native.Tensor:
     path = path_of(filename)
     try:
         with open(path, "rb") as file:
-            return _native.string_tensor(file.read())
+            return _origins.remember(_native.string_tensor(file.read()), path)
     except FileNotFoundError:
         raise NotFoundError(f"{path}: no such file\n  at {_native.calling_line()}") from None
 

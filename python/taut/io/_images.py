@@ -9,13 +9,15 @@ import numpy as np
 from .. import _native, _raw_ops as raw, dtypes
 from .._common import refuse_option
 from ..errors import InvalidArgumentError
+from . import _origins
 
 
 def _decode(contents: Any, channels: int | None, dtype: Any = dtypes.uint8) -> _native.Tensor:
-    contents = _native.string_tensor(contents)
-    if contents.ndim:
-        raise InvalidArgumentError(f"contents must be a scalar, got shape {contents.shape}")
-    return _native.decode_image(contents, channels or 0, dtypes.as_dtype(dtype) == dtypes.uint16)
+    text = _native.string_tensor(contents)
+    if text.ndim:
+        raise InvalidArgumentError(f"contents must be a scalar, got shape {text.shape}")
+    with _origins.named(contents):
+        return _native.decode_image(text, channels or 0, dtypes.as_dtype(dtype) == dtypes.uint16)
 
 
 def decode_jpeg(
@@ -67,7 +69,8 @@ def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, nam
 
 def decode_gif(contents: Any, name: str | None = None) -> _native.Tensor:
     """Decodes a GIF: uint8 [frames, height, width, 3]."""
-    return _native.decode_gif(_native.string_tensor(contents))
+    with _origins.named(contents):
+        return _native.decode_gif(_native.string_tensor(contents))
 
 
 def decode_image(
