@@ -265,7 +265,10 @@ def measured(runs, rounds):
         for engine, ranks, job in jobs:
             (row,) = job()
             rows.setdefault((engine, ranks), []).append(row)
-            print(f"round {number + 1} of {rounds}: {row['version']}, {ranks} ranks: step {1e3 * row['step']:.1f} ms", flush=True)
+            print(
+                f"round {number + 1} of {rounds}: {row['version']}, {ranks} ranks: step {1e3 * row['step']:.1f} ms",
+                flush=True,
+            )
 
     def joined(group):
         reduces = [statistics.median(times) for times in zip(*(row["reduces"] for row in group))]
@@ -295,7 +298,10 @@ def speed_table(found):
         return f"{1e6 * value:.1f} µs" if value < 1e-3 else f"{1e3 * value:.1f} ms"
 
     peer = next((engine for engine in several if engine[0] == "torch"), None)
-    head = [f"Taut, {row['version']}" if engine[0] == "Taut" else f"{row['version']}, DDP, gloo" for engine, row in several.items()]
+    head = [
+        f"Taut, {row['version']}" if engine[0] == "Taut" else f"{row['version']}, DDP, gloo"
+        for engine, row in several.items()
+    ]
     head += [f"PyTorch / {name.split(',')[1].split()[0]}" for name in head if peer and name.startswith("Taut")]
     lines = ["| | " + " | ".join(head) + " |", "|---" * (len(head) + 1) + "|"]
     columns = {engine: figures(engine) for engine in several}

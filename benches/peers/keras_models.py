@@ -3,6 +3,7 @@
 One program for all: the backend is what the process imports. Weights and data come from workloads.py's generator, so the losses
 of the backends can be compared. `compile` gets no option about speed: every backend uses what Keras chooses for it.
 """
+
 import os
 
 import numpy as np
@@ -17,9 +18,11 @@ def load(peer):
     """The package keras on a peer's backend."""
     if peer == "tautpy_keras":
         import taut.keras
+
         return taut.keras
     os.environ["KERAS_BACKEND"] = BACKENDS[peer]
     import keras
+
     return keras
 
 

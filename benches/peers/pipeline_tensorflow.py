@@ -1,7 +1,8 @@
 """tf.data's counterpart of crates/data/benches/pipeline.rs: the same images, the same pipelines, images per second.
 
-    python benches/peers/pipeline_tensorflow.py
+python benches/peers/pipeline_tensorflow.py
 """
+
 import os
 import time
 

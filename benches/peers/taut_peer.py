@@ -4,6 +4,7 @@ tautpy_scan, tautpy_unrolled, tautpy_kerasrnn), and Keras's fit (tautpy_keras).
 The programs are TensorFlow's own (tensorflow_peer.py), with `taut` in the place of `tensorflow`; only Adam is Taut's where
 the table says so: Keras's Adam updates whole tables, Taut's the rows that were used.
 """
+
 import sys
 
 import taut

@@ -29,7 +29,18 @@ newaxis = None
 # Submodules that are imported on first use.
 _MODULES = frozenset(
     {
-        *("array_api", "audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "distribute"),
+        *(
+            "array_api",
+            "audio",
+            "autodiff",
+            "autograph",
+            "bitwise",
+            "compat",
+            "config",
+            "data",
+            "debugging",
+            "distribute",
+        ),
         *("experimental", "image", "io", "keras", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged"),
         *("random", "sets", "signal", "sparse", "strings", "summary", "test", "train", "types", "version"),
     }

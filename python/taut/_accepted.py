@@ -51,8 +51,12 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut._ops.decompositions.tridiagonal_solve": {
         "partial_pivoting": "rows are always exchanged, which is exact for every setting"
     },
-    "taut._ops.embedding_sparse.embedding_lookup_sparse": {"allow_fast_lookup": "a performance hint: the result is the same"},
-    "taut._ops.embedding_sparse.safe_embedding_lookup_sparse": {"allow_fast_lookup": "a performance hint: the result is the same"},
+    "taut._ops.embedding_sparse.embedding_lookup_sparse": {
+        "allow_fast_lookup": "a performance hint: the result is the same"
+    },
+    "taut._ops.embedding_sparse.safe_embedding_lookup_sparse": {
+        "allow_fast_lookup": "a performance hint: the result is the same"
+    },
     "taut._ops.indexing.gather": {"validate_indices": "indices are always checked"},
     "taut._ops.linalg.einsum": {"optimize": "the cheapest order of contractions is always used"},
     "taut._ops.linalg.lstsq": {"fast": "the solution is always computed by singular values"},
@@ -99,6 +103,10 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.data._dataset.Dataset.interleave": {"deterministic": _ORDER_KEPT},
     "taut.data._dataset.Dataset.map": {"deterministic": _ORDER_KEPT, "use_unbounded_threadpool": _PARALLELISM},
     "taut.data._python_stages.PythonStages.load": {"compression": "the index of the folder says how it was written"},
+    "taut.data._records.make_batched_features_dataset": {
+        "reader_num_threads": _PARALLELISM,
+        "sloppy_ordering": _ORDER_KEPT,
+    },
     "taut.data._sources.make_csv_dataset": {"num_parallel_reads": _PARALLELISM, "sloppy": _ORDER_KEPT},
     "taut.data.experimental.parallel_interleave": {
         "buffer_output_elements": _PARALLELISM,

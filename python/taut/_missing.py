@@ -57,7 +57,8 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     (
         "Summaries",
         "summary.trace_export summary.trace_off summary.trace_on",
-        "tf.summary writes scalars, histograms, images, sounds, texts and graphs of plans; tf.profiler writes pages for the browser",
+        "tf.summary writes scalars, histograms, images, sounds, texts and graphs of plans; tf.profiler writes pages for the "
+        "browser",
     ),
     (
         "Linear operators",

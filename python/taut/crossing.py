@@ -19,7 +19,9 @@ _FACTOR = np.uint64(0xC6A4A7935BD1E995)
 def cross(inputs: Any, name: str | None = None, separator: Any = None) -> SparseTensor:
     """The crosses of the features of each row: their texts, joined by `separator`, by default "_X_"."""
     between = "_X_" if separator is None else separator
-    rows = _texts(_sparse_first(inputs), between.encode() if isinstance(between, str) else _native.string_tensor(between).item())
+    rows = _texts(
+        _sparse_first(inputs), between.encode() if isinstance(between, str) else _native.string_tensor(between).item()
+    )
     indices = [(row, i) for row, found in enumerate(rows) for i in range(len(found))]
     values = [text for found in rows for text in found]
     return SparseTensor(np.array(indices, np.int64).reshape(-1, 2), _strings(values), [len(rows), _width(rows)])

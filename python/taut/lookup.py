@@ -109,7 +109,8 @@ class TextFileInitializer(KeyValueTensorInitializer):
                         float(text)
                         continue
                     raise InvalidArgumentError(
-                        f"{path}, line {number + 1}: expected a number of type {dtype.name}, got {text.decode(errors='replace')!r}"
+                        f"{path}, line {number + 1}: expected a number of type {dtype.name}, "
+                        f"got {text.decode(errors='replace')!r}"
                     ) from None
                 raise InvalidArgumentError(f"{path}: {error}") from None
 

@@ -167,9 +167,7 @@ def segment_ids_to_row_splits(
     return _integers(np.concatenate([[0], np.cumsum(lengths)]), out_type, segment_ids)
 
 
-def stack_dynamic_partitions(
-    data: Any, partitions: Any, num_partitions: Any, name: str | None = None
-) -> RaggedTensor:
+def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> RaggedTensor:
     """Row `i` has the values whose partition is `i`, in their order."""
     places = np.asarray(_native.as_tensor(partitions))
     count, rank = int(num_partitions), places.ndim

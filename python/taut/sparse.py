@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _namespace, _native, _raw_ops as raw
+from . import _namespace, _native, _raw_ops as raw, dtypes
 from ._ops.segment import unsorted_segment_mean, unsorted_segment_sqrt_n
 from .crossing import cross, cross_hashed
 from .errors import InvalidArgumentError
@@ -25,8 +25,10 @@ __all__ = [
     "cross",
     "cross_hashed",
     "expand_dims",
+    "eye",
     "fill_empty_rows",
     "from_dense",
+    "map_values",
     "mask",
     "maximum",
     "minimum",
@@ -47,6 +49,7 @@ __all__ = [
     "to_indicator",
     "transpose",
 ]
+
 
 def _axis(axis: Any, rank: int, name: str = "axis") -> int:
     """An axis in [0, rank), of one that may be negative."""
@@ -310,6 +313,34 @@ def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None
     return reorder(filled), _native.as_tensor(empty)
 
 
+def eye(
+    num_rows: int, num_columns: int | None = None, dtype: Any = dtypes.float32, name: str | None = None
+) -> SparseTensor:
+    """The identity matrix, or its part of a matrix that is not square."""
+    columns = int(num_rows) if num_columns is None else int(num_columns)
+    places = np.arange(min(int(num_rows), columns))
+    ones = raw.ones([len(places)], dtypes.as_dtype(dtype))
+    return SparseTensor(np.stack([places, places], 1), ones, [int(num_rows), columns])
+
+
+def map_values(op: Any, *args: Any, **kwargs: Any) -> SparseTensor:
+    """Applies a function to the values of sparse tensors, which must have equal indices and shapes."""
+    found = [one for one in (*args, *kwargs.values()) if isinstance(one, SparseTensor)]
+    if not found:
+        raise ValueError("map_values needs at least one SparseTensor among its arguments")
+    first = found[0]
+    for other in found[1:]:
+        same = list(first.shape) == list(other.shape)
+        if not same or not np.array_equal(np.asarray(first.indices), np.asarray(other.indices)):
+            raise InvalidArgumentError("sparse tensors must have equal indices and shapes")
+
+    def values(one: Any) -> Any:
+        return one.values if isinstance(one, SparseTensor) else one
+
+    made = op(*map(values, args), **{key: values(one) for key, one in kwargs.items()})
+    return SparseTensor(first.indices, made, first.shape)
+
+
 def mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
     """The slices whose indices are not among `mask_indices`."""
     kept = np.flatnonzero(~np.isin(np.asarray(a.indices), np.asarray(mask_indices)))
@@ -380,7 +411,9 @@ def bincount(
         if len(sums) != len(found) or (others != rows).any():
             raise InvalidArgumentError("weights must have the shape of values")
     most = int(found.max(initial=-1)) + 1
-    width = max(most, minlength or 0) if maxlength is None else max(min(most, maxlength), min(minlength or 0, maxlength))
+    width = (
+        max(most, minlength or 0) if maxlength is None else max(min(most, maxlength), min(minlength or 0, maxlength))
+    )
     inside = found < width
     found, sums = found[inside].astype(np.int64), sums[inside]
     rows, count = (rows[inside], count) if axis else (np.zeros(len(found), np.int64), 1)

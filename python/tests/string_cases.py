@@ -370,10 +370,14 @@ CASES = {
     "sparse_cross": lambda tf: [
         sparse(tf.sparse.cross([tf.constant([["a"], ["b"]]), tf.constant([[1, 2], [3, 4]], tf.int64)])),
         sparse(tf.sparse.cross([tf.constant([["d"], ["e"]]), tf.sparse.from_dense([["a", ""], ["b", "c"]])])),
-        sparse(tf.sparse.cross([tf.sparse.from_dense([["a", ""], ["b", "c"]]), tf.constant([["d"], ["e"]])], separator="-")),
+        sparse(
+            tf.sparse.cross([tf.sparse.from_dense([["a", ""], ["b", "c"]]), tf.constant([["d"], ["e"]])], separator="-")
+        ),
     ],
     "sparse_cross_hashed": lambda tf: sparse(
-        tf.sparse.cross_hashed([tf.constant([["a"], ["b"]]), tf.sparse.from_dense([["x", ""], ["y", "z"]])], num_buckets=97)
+        tf.sparse.cross_hashed(
+            [tf.constant([["a"], ["b"]]), tf.sparse.from_dense([["x", ""], ["y", "z"]])], num_buckets=97
+        )
     ),
     "ragged_cross": lambda tf: [
         tf.ragged.cross([words(tf), tf.ragged.constant([[1, 2], [3], [4]])]),
@@ -421,7 +425,9 @@ CASES = {
         sparse(tf.sets.union(tf.constant([[1, 2, 2], [3, 1, 1]]), tf.constant([[2, 5], [9, 9]]))),
         sparse(tf.sets.intersection(tf.constant([["a", "b"], ["c", "d"]]), tf.constant([["b", "x"], ["y", "z"]]))),
         sparse(tf.sets.difference(tf.constant([[1, 2], [3, 4]]), tf.sparse.from_dense([[2, 0], [3, 7]]))),
-        sparse(tf.sets.difference(tf.constant([[1, 2], [3, 4]]), tf.sparse.from_dense([[2, 0], [3, 7]]), aminusb=False)),
+        sparse(
+            tf.sets.difference(tf.constant([[1, 2], [3, 4]]), tf.sparse.from_dense([[2, 0], [3, 7]]), aminusb=False)
+        ),
         tf.sets.size(tf.sparse.from_dense([[1, 2, 2], [3, 0, 3]])),
     ],
     "embedding_lookup_sparse": lambda tf: [
@@ -431,9 +437,7 @@ CASES = {
     ],
     "embedding_lookup_sparse_norm": lambda tf: rounded(
         tf,
-        tf.nn.embedding_lookup_sparse(
-            table(tf), tf.sparse.slice(ids(tf), [0, 0], [4, 2]), None, "sum", max_norm=2.0
-        ),
+        tf.nn.embedding_lookup_sparse(table(tf), tf.sparse.slice(ids(tf), [0, 0], [4, 2]), None, "sum", max_norm=2.0),
     ),
     "safe_embedding_lookup_sparse": lambda tf: [
         rounded(tf, tf.nn.safe_embedding_lookup_sparse(table(tf), ids(tf), given, combiner, default_id=default))
@@ -485,7 +489,12 @@ CASES = {
     ),
     "decode_wav": lambda tf: [
         list(tf.audio.decode_wav(tf.audio.encode_wav([[0.5, -0.25], [0.125, 1.0], [0.3, 0.2]], 16000), **options))
-        for options in ({}, {"desired_samples": 2}, {"desired_channels": 1}, {"desired_channels": 2, "desired_samples": 5})
+        for options in (
+            {},
+            {"desired_samples": 2},
+            {"desired_channels": 1},
+            {"desired_channels": 2, "desired_samples": 5},
+        )
     ],
     # Datasets.
     "dataset_batch": lambda tf: list(tf.data.Dataset.from_tensor_slices((["a", "bb", "c"], [1, 2, 3])).batch(2)),

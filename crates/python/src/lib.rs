@@ -103,8 +103,9 @@ mod _native {
     use super::string_ops::{
         StringRegex, StringTable, string_bytes_split, string_compare, string_decode, string_encode,
         string_fingerprints, string_from_numbers, string_hash_buckets, string_join, string_join_rows,
-        string_length, string_lower, string_murmur_buckets, string_ngrams, string_reshape, string_split, string_strip,
-        string_substr, string_take, string_to_number, string_unicode_split, string_unique, string_upper,
+        string_length, string_lower, string_murmur_buckets, string_ngrams, string_reshape, string_split,
+        string_strip, string_substr, string_take, string_to_number, string_unicode_split, string_unique,
+        string_upper,
     };
     #[pymodule_export]
     use super::strings::{

@@ -12,7 +12,9 @@ from ..errors import InvalidArgumentError
 from ..sparse_tensor import SparseTensor
 
 
-def edit_distance(hypothesis: SparseTensor, truth: SparseTensor, normalize: bool = True, name: str | None = None) -> Any:
+def edit_distance(
+    hypothesis: SparseTensor, truth: SparseTensor, normalize: bool = True, name: str | None = None
+) -> Any:
     """Levenshtein distances of the sequences along the last axis of two sparse tensors, float32. With `normalize`, they are
     divided by the length of the sequence in `truth`: infinite where that is 0 and the distance is not.
     """

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._native import is_tracing
 from . import experimental
 from .analysis import runs_as_it_is, trace_memo
 from .callables import is_wanted, python_function
@@ -25,10 +26,17 @@ def lazily_converted(function: Callable) -> Callable:
     if experimental.is_marked(function):
         return function
 
+    runs_op_by_op = False
+
     @functools.wraps(function)
     def converted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal runs_op_by_op
+        # Outside of a trace, tensors have values: what needed no conversion for one call needs none for the next ones.
+        if runs_op_by_op and not is_tracing():
+            return function(*args, **kwargs)
         with trace_memo():
             if needs_no_conversion(function, args, kwargs):
+                runs_op_by_op = not is_tracing()
                 return function(*args, **kwargs)
             from .calls import call
 

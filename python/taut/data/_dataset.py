@@ -114,9 +114,9 @@ class Dataset(PythonStages):
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of the rows of tensors."""
-        if _composites.has_composites(tensors):
-            return Dataset._from_iterators(lambda: _composites.rows(tensors), spec=lambda: _composites.row_specs(tensors))
-        known = _specs.exactly(_specs.rows(_specs.specs_of(rows := as_tensors(tensors))))
+        if _composites.has_composites(rows := as_tensors(tensors)):
+            return Dataset._from_iterators(lambda: _composites.rows(rows), spec=lambda: _composites.row_specs(rows))
+        known = _specs.exactly(_specs.rows(_specs.specs_of(rows)))
         return Dataset(_native.Dataset.from_tensor_slices(rows), lambda: known)
 
     @staticmethod

@@ -19,6 +19,7 @@ from ._options import (
     OptimizationOptions,
     ThreadingOptions,
 )
+from ._records import SqlDataset, make_batched_features_dataset
 from ._sources import CsvDataset, make_csv_dataset
 
 Transformation = Callable[[Dataset], Dataset]
@@ -44,6 +45,18 @@ def get_structure(dataset_or_iterator: Any) -> Any:
     if not hasattr(dataset_or_iterator, "element_spec"):
         raise TypeError(f"get_structure: expected a dataset or an iterator, got {dataset_or_iterator!r}")
     return dataset_or_iterator.element_spec
+
+
+def dense_to_ragged_batch(
+    batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = dtypes.int64
+) -> Transformation:
+    """`Dataset.ragged_batch` as a transformation."""
+    return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
+
+
+def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Transformation:
+    """`Dataset.sparse_batch` as a transformation."""
+    return lambda dataset: dataset.sparse_batch(batch_size, row_shape)
 
 
 def at(dataset: Dataset, index: Any) -> Any:
@@ -279,6 +292,7 @@ __all__ = [
     "Optional",
     "RandomDataset",
     "Reducer",
+    "SqlDataset",
     "ThreadingOptions",
     "assert_cardinality",
     "at",
@@ -286,6 +300,8 @@ __all__ = [
     "cardinality",
     "choose_from_datasets",
     "copy_to_device",
+    "dense_to_ragged_batch",
+    "dense_to_sparse_batch",
     "enumerate_dataset",
     "from_list",
     "get_next_as_optional",
@@ -295,6 +311,7 @@ __all__ = [
     "group_by_window",
     "ignore_errors",
     "load",
+    "make_batched_features_dataset",
     "make_csv_dataset",
     "map_and_batch",
     "pad_to_cardinality",

@@ -54,12 +54,16 @@ def deserialize_many_sparse(
     if serialized.ndim != 2 or serialized.shape[1] != 3:
         raise InvalidArgumentError(f"serialized_sparse must have shape [rows, 3], got {list(serialized.shape)}")
     values, wanted = _native.string_values(serialized), dtypes.as_dtype(dtype)
-    parts = [[_native.parse_tensor(value) for value in values[3 * row : 3 * row + 3]] for row in range(serialized.shape[0])]
+    parts = [
+        [_native.parse_tensor(value) for value in values[3 * row : 3 * row + 3]] for row in range(serialized.shape[0])
+    ]
     for row, (_, found, shape) in enumerate(parts):
         if found.dtype != wanted:
             raise InvalidArgumentError(f"row {row}: values must have type {wanted.name}, got {found.dtype.name}")
         if shape.shape != parts[0][2].shape:
-            raise InvalidArgumentError(f"row {row}: all rows must have one rank, got shape {np.asarray(shape).tolist()}")
+            raise InvalidArgumentError(
+                f"row {row}: all rows must have one rank, got shape {np.asarray(shape).tolist()}"
+            )
     if not parts:
         raise InvalidArgumentError("serialized_sparse must have at least one row, got none")
     sizes = np.stack([np.asarray(shape) for _, _, shape in parts]).max(0).tolist()
