@@ -55,6 +55,7 @@ def _combined(a: Any, b: Any, validate_indices: bool, combine: Callable[[set, se
         indices += [(*place, i) for i in range(len(found))]
         values += found
     rank = len(groups) + 1
+    flat: Any
     if a.dtype == dtypes.string:
         flat = _native.string_tensor(np.array(values, object) if values else np.empty(0, object))
     else:
