@@ -178,8 +178,8 @@ def test_rows_of_a_query(tmp_path):
     query = "select name, age, score from people order by name"
     rows = tf.data.experimental.SqlDataset("sqlite", path, query, (tf.string, tf.int32, tf.float64))
     assert [tuple(value.numpy() for value in row) for row in rows] == [(b"ann", 31, 0.5), (b"bob", 0, 1.5)]
-    wrong = tf.data.experimental.SqlDataset("sqlite", path, "select nobody from people", (tf.string,))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="base.db: no such column: nobody"):
+    wrong = tf.data.experimental.SqlDataset("sqlite", path, "select missing from people", (tf.string,))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="base.db: no such column: missing"):
         list(wrong)
 
 
