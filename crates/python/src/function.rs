@@ -4,7 +4,7 @@ use crate::array::wrap;
 use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::frontier::Frontier;
-use crate::nest::{Leaves, Tree};
+use crate::nest::{KeyOrder, Leaves, Tree};
 use crate::plan::Plan;
 use crate::recording;
 use crate::thread_bound::ThreadBound;
@@ -29,7 +29,7 @@ fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> P
         parts.push(Tree::of(&part, Leaves::Arguments)?);
     }
     parts.push(match kwargs {
-        None => Tree::Dict(Vec::new()),
+        None => Tree::Dict(Vec::new(), KeyOrder::default()),
         Some(kwargs) => Tree::of(kwargs.as_any(), Leaves::Arguments)?,
     });
     Ok(Tree::Tuple(parts))

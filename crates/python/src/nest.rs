@@ -35,10 +35,14 @@ pub enum Tree {
     /// A named tuple: its class, and its fields.
     NamedTuple(Py<PyType>, Vec<Tree>),
     /// Keys and values, in the order of the keys.
-    Dict(Vec<(StaticValue, Tree)>),
+    Dict(Vec<(StaticValue, Tree)>, KeyOrder),
     /// An `IndexedSlices`: values and indices, and the dense shape.
     IndexedSlices(Box<[Tree; 2]>, Vec<i64>),
 }
+
+/// The positions of a dict's sorted keys in the order in which the dict has them, which is that of its copies. It is not part
+/// of a trace's signature.
+pub type KeyOrder = Box<[usize]>;
 
 /// A value other than a tensor, which is part of a trace's signature.
 pub enum StaticValue {
@@ -282,7 +286,8 @@ impl Tree {
                     dict.get_item(&key)?.unwrap_or_else(|| object.py().None().into_bound(object.py()));
                 Ok((StaticValue::of(&key), Tree::of(&value, leaves)?))
             };
-            return Ok(Tree::Dict(keys.iter().map(entry).collect::<PyResult<_>>()?));
+            let parts = keys.iter().map(entry).collect::<PyResult<_>>()?;
+            return Ok(Tree::Dict(parts, key_order(dict, &keys)?));
         }
         if object.is_none() {
             return Ok(Tree::Value(StaticValue::None));
@@ -342,12 +347,9 @@ impl Tree {
             Tree::List(parts) => PyList::new(py, objects(py, parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, objects(py, parts)?)?.into_any(),
             Tree::NamedTuple(class, parts) => class.bind(py).call1(PyTuple::new(py, objects(py, parts)?)?)?,
-            Tree::Dict(parts) => {
-                let dict = PyDict::new(py);
-                for (key, part) in parts {
-                    dict.set_item(key.object(py)?, part.object(py)?)?;
-                }
-                dict.into_any()
+            Tree::Dict(parts, order) => {
+                let values = parts.iter().map(|(_, part)| part.object(py)).collect::<PyResult<_>>()?;
+                ordered_dict(py, parts, order, values)?
             }
             Tree::IndexedSlices(parts, dims) => {
                 indexed_slices(py, [parts[0].object(py)?, parts[1].object(py)?], dims)?
@@ -367,7 +369,7 @@ impl Tree {
             | Tree::NamedTuple(_, parts) => {
                 parts.iter().for_each(|part| part.sources(found));
             }
-            Tree::Dict(parts) => parts.iter().for_each(|(_, part)| part.sources(found)),
+            Tree::Dict(parts, _) => parts.iter().for_each(|(_, part)| part.sources(found)),
             Tree::IndexedSlices(parts, _) => parts.iter().for_each(|part| part.sources(found)),
         }
     }
@@ -381,7 +383,7 @@ impl Tree {
             Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
                 parts.iter().any(Tree::holds_strings)
             }
-            Tree::Dict(parts) => parts.iter().any(|(_, part)| part.holds_strings()),
+            Tree::Dict(parts, _) => parts.iter().any(|(_, part)| part.holds_strings()),
         }
     }
 
@@ -397,9 +399,9 @@ impl Tree {
             Tree::List(parts) => Tree::List(all(parts)?),
             Tree::Tuple(parts) => Tree::Tuple(all(parts)?),
             Tree::NamedTuple(class, parts) => Tree::NamedTuple(class, all(parts)?),
-            Tree::Dict(parts) => {
+            Tree::Dict(parts, order) => {
                 let entry = |(key, part): (StaticValue, Tree)| Ok((key, part.with_static_strings(py)?));
-                Tree::Dict(parts.into_iter().map(entry).collect::<PyResult<_>>()?)
+                Tree::Dict(parts.into_iter().map(entry).collect::<PyResult<_>>()?, order)
             }
             other => other,
         })
@@ -414,7 +416,7 @@ impl Tree {
             Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
                 parts.iter().any(Tree::holds_objects)
             }
-            Tree::Dict(parts) => parts.iter().any(|(_, part)| part.holds_objects()),
+            Tree::Dict(parts, _) => parts.iter().any(|(_, part)| part.holds_objects()),
             Tree::IndexedSlices(..) => false,
         }
     }
@@ -436,12 +438,9 @@ impl Tree {
             Tree::List(parts) => PyList::new(py, all(parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, all(parts)?)?.into_any(),
             Tree::NamedTuple(class, parts) => class.bind(py).call1(PyTuple::new(py, all(parts)?)?)?,
-            Tree::Dict(parts) => {
-                let dict = PyDict::new(py);
-                for (key, part) in parts {
-                    dict.set_item(key.object(py)?, part.filled(py, leaves)?)?;
-                }
-                dict.into_any()
+            Tree::Dict(parts, order) => {
+                let values = parts.iter().map(|(_, part)| part.filled(py, leaves)).collect::<PyResult<_>>()?;
+                ordered_dict(py, parts, order, values)?
             }
             Tree::IndexedSlices(parts, dims) => {
                 let filled = all(&parts[..])?;
@@ -459,6 +458,40 @@ impl Clone for Tree {
         // `rebuild` without tensors keeps the structure's own.
         self.rebuild(&mut std::iter::empty())
     }
+}
+
+/// The positions of a dict's sorted keys, in the dict's order; empty if that is the same.
+fn key_order(dict: &Bound<'_, PyDict>, sorted: &Bound<'_, PyList>) -> PyResult<KeyOrder> {
+    let own = dict.keys();
+    if own.iter().zip(sorted.iter()).all(|(one, other)| one.is(&other)) {
+        return Ok(KeyOrder::default());
+    }
+    let positions = PyDict::new(dict.py());
+    for (position, key) in sorted.iter().enumerate() {
+        positions.set_item(key, position)?;
+    }
+    let position = |key: Bound<'_, PyAny>| positions.as_any().get_item(key)?.extract::<usize>();
+    own.iter().map(position).collect()
+}
+
+/// A dict with these values of the sorted keys.
+fn ordered_dict<'py>(
+    py: Python<'py>,
+    parts: &[(StaticValue, Tree)],
+    order: &[usize],
+    values: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dict = PyDict::new(py);
+    let set = |i: usize| match (parts.get(i), values.get(i)) {
+        (Some((key, _)), Some(value)) => dict.set_item(key.object(py)?, value),
+        _ => Ok(()),
+    };
+    if order.is_empty() {
+        (0..parts.len()).try_for_each(set)?;
+    } else {
+        order.iter().try_for_each(|&i| set(i))?;
+    }
+    Ok(dict.into_any())
 }
 
 fn objects<'py>(py: Python<'py>, parts: &[Tree]) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -507,7 +540,7 @@ impl Nest for Tree {
                 visit(Leaf::Parts(parts.len()));
                 parts.iter().for_each(|part| part.leaves(visit));
             }
-            Tree::Dict(parts) => {
+            Tree::Dict(parts, _) => {
                 visit(Leaf::Parts(parts.len()));
                 for (key, part) in parts {
                     match key {
@@ -542,8 +575,9 @@ impl Nest for Tree {
             Tree::NamedTuple(class, parts) => {
                 Tree::NamedTuple(Python::attach(|py| class.clone_ref(py)), all(parts))
             }
-            Tree::Dict(parts) => {
-                Tree::Dict(parts.iter().map(|(key, part)| (key.copy(), part.rebuild(tensors))).collect())
+            Tree::Dict(parts, order) => {
+                let parts = parts.iter().map(|(key, part)| (key.copy(), part.rebuild(tensors))).collect();
+                Tree::Dict(parts, order.clone())
             }
             Tree::IndexedSlices(parts, dims) => {
                 let [values, indices] = &**parts;
