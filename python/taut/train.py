@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -28,6 +29,8 @@ from .variable import Variable
 
 _NO_OPTIONS = "checkpoints have no options"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+# In the metadata of a file: other paths of saved objects, as JSON.
+_ALIASES = "aliases"
 
 
 class Status:
@@ -128,19 +131,21 @@ class Checkpoint:
         path = os.fspath(file_prefix)
         for name, value in self._objects().items():
             _trackable.check_trackable(name, value)
-        states = [(name, leaf.as_variable()) for name, leaf in _trackable.leaves(self._objects()).items()]
+        aliases: dict[str, str] = {}
+        states = [(name, leaf.as_variable()) for name, leaf in _trackable.leaves(self._objects(), aliases).items()]
         if self._counter is not None:
             states.append(("save_counter", self._counter))
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        _native.save_checkpoint(path, states, {})
+        _native.save_checkpoint(path, states, {_ALIASES: json.dumps(aliases)} if aliases else {})
         return path
 
     def read(self, save_path: str, options: Any = None) -> Status:
         """Restores the states from a file. Values whose variables do not exist yet wait until they are created."""
         refuse_option("Checkpoint.read", "options", options, _NO_OPTIONS)
-        values = dict(_content(os.fspath(save_path))[1])
+        _, tensors, words = _content(os.fspath(save_path))
+        values = dict(tensors)
         counter = values.pop("save_counter", None)
-        restore = _trackable.Restore(self._objects(), values)
+        restore = _trackable.Restore(self._objects(), values, json.loads(words.get(_ALIASES, "{}")))
         restore.apply()
         for earlier in self._restores:
             _trackable.cancel(earlier)
@@ -324,23 +329,23 @@ class CheckpointManager:
         return None
 
 
-def _content(ckpt_dir_or_file: str) -> tuple[str, list]:
-    """The path of a file, or of the latest one of a folder, and the names and tensors in it."""
+def _content(ckpt_dir_or_file: str) -> tuple[str, list, dict[str, str]]:
+    """The path of a file, or of the latest one of a folder, the names and tensors in it, and its metadata."""
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
         latest = latest_checkpoint(path)
         if latest is None:
             raise NotFoundError(f"no checkpoint found in {path}")
         path = latest
-    tensors, _ = _native.list_checkpoint(path)
-    return path, tensors
+    tensors, words = _native.list_checkpoint(path)
+    return path, tensors, words
 
 
 class CheckpointReader:
     """The values in a checkpoint file."""
 
     def __init__(self, path: str) -> None:
-        self._path, tensors = _content(path)
+        self._path, tensors, _ = _content(path)
         self._tensors = dict(tensors)
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
