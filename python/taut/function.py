@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from . import _native, config, memory, nest
 from ._common import refuse
 from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, InvalidSignatureError
 from .open_sizes import Traces
 from .spec import TensorSpec
 
@@ -287,6 +287,12 @@ class Function:
         args, kwargs = self._arguments(args, kwargs)
         if self._input_signature is not None:
             args = self._typed(args)
+            try:
+                return self._native(*args, **kwargs)
+            except InvalidArgumentError as error:
+                if "by its input signature, got" not in str(error):
+                    raise
+                raise InvalidSignatureError(str(error)) from None
         return self._native(*args, **kwargs)
 
     def _typed(self, args: tuple) -> tuple:

@@ -1,6 +1,7 @@
 //! Nested Python structures for the engine: tensors, variables and other values in lists, tuples and dicts.
 
 use crate::array::{Array, ArrayValue, read, wrap};
+use crate::containers::{KeyOrder, TRACED, key_order, named_tuple, ordered_dict};
 use crate::convert;
 use crate::numpy::Memory;
 use crate::strings;
@@ -32,17 +33,13 @@ pub enum Tree {
     Value(StaticValue),
     List(Vec<Tree>),
     Tuple(Vec<Tree>),
-    /// A named tuple: its class, and its fields.
+    /// A named tuple or an extension type: its class, and its fields.
     NamedTuple(Py<PyType>, Vec<Tree>),
     /// Keys and values, in the order of the keys.
     Dict(Vec<(StaticValue, Tree)>, KeyOrder),
     /// An `IndexedSlices`: values and indices, and the dense shape.
     IndexedSlices(Box<[Tree; 2]>, Vec<i64>),
 }
-
-/// The positions of a dict's sorted keys in the order in which the dict has them, which is that of its copies. It is not part
-/// of a trace's signature.
-pub type KeyOrder = Box<[usize]>;
 
 /// A value other than a tensor, which is part of a trace's signature.
 pub enum StaticValue {
@@ -312,7 +309,8 @@ impl Tree {
             let _level = NestingLevel::enter()?;
             let parts = method.call0()?.cast_into::<PyTuple>()?;
             let parts = parts.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?;
-            return Ok(Tree::Composite(object.get_type().unbind(), parts));
+            let (class, traced) = (object.get_type(), object.hasattr(pyo3::intern!(object.py(), TRACED))?);
+            return Ok(if traced { Tree::NamedTuple } else { Tree::Composite }(class.unbind(), parts));
         }
         let memory = if leaves == Leaves::Copies { Memory::Own } else { Memory::Share };
         let is_array = object.cast::<PyUntypedArray>().is_ok();
@@ -346,7 +344,7 @@ impl Tree {
             Tree::Value(value) => value.object(py)?,
             Tree::List(parts) => PyList::new(py, objects(py, parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, objects(py, parts)?)?.into_any(),
-            Tree::NamedTuple(class, parts) => class.bind(py).call1(PyTuple::new(py, objects(py, parts)?)?)?,
+            Tree::NamedTuple(class, parts) => named_tuple(py, class, objects(py, parts)?)?,
             Tree::Dict(parts, order) => {
                 let values = parts.iter().map(|(_, part)| part.object(py)).collect::<PyResult<_>>()?;
                 ordered_dict(py, parts, order, values)?
@@ -437,7 +435,7 @@ impl Tree {
             Tree::Value(value) => value.object(py)?,
             Tree::List(parts) => PyList::new(py, all(parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, all(parts)?)?.into_any(),
-            Tree::NamedTuple(class, parts) => class.bind(py).call1(PyTuple::new(py, all(parts)?)?)?,
+            Tree::NamedTuple(class, parts) => named_tuple(py, class, all(parts)?)?,
             Tree::Dict(parts, order) => {
                 let values = parts.iter().map(|(_, part)| part.filled(py, leaves)).collect::<PyResult<_>>()?;
                 ordered_dict(py, parts, order, values)?
@@ -460,46 +458,12 @@ impl Clone for Tree {
     }
 }
 
-/// The positions of a dict's sorted keys, in the dict's order; empty if that is the same.
-fn key_order(dict: &Bound<'_, PyDict>, sorted: &Bound<'_, PyList>) -> PyResult<KeyOrder> {
-    let own = dict.keys();
-    if own.iter().zip(sorted.iter()).all(|(one, other)| one.is(&other)) {
-        return Ok(KeyOrder::default());
-    }
-    let positions = PyDict::new(dict.py());
-    for (position, key) in sorted.iter().enumerate() {
-        positions.set_item(key, position)?;
-    }
-    let position = |key: Bound<'_, PyAny>| positions.as_any().get_item(key)?.extract::<usize>();
-    own.iter().map(position).collect()
-}
-
-/// A dict with these values of the sorted keys.
-fn ordered_dict<'py>(
-    py: Python<'py>,
-    parts: &[(StaticValue, Tree)],
-    order: &[usize],
-    values: Vec<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let dict = PyDict::new(py);
-    let set = |i: usize| match (parts.get(i), values.get(i)) {
-        (Some((key, _)), Some(value)) => dict.set_item(key.object(py)?, value),
-        _ => Ok(()),
-    };
-    if order.is_empty() {
-        (0..parts.len()).try_for_each(set)?;
-    } else {
-        order.iter().try_for_each(|&i| set(i))?;
-    }
-    Ok(dict.into_any())
-}
-
 fn objects<'py>(py: Python<'py>, parts: &[Tree]) -> PyResult<Vec<Bound<'py, PyAny>>> {
     parts.iter().map(|part| part.object(py)).collect()
 }
 
 /// An object of a class that is made of tensors, from its parts.
-fn composite<'py>(
+pub fn composite<'py>(
     py: Python<'py>,
     class: &Py<PyType>,
     parts: Vec<Bound<'py, PyAny>>,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -206,6 +207,28 @@ def common_spec(structures: list) -> Any:
         except (TypeError, ValueError):
             return None
     return found
+
+
+# Stages whose last batch may be smaller than the others.
+_uneven: weakref.WeakSet[_native.Dataset] = weakref.WeakSet()
+
+
+def mark_batches(stage: _native.Dataset, exact: bool) -> _native.Dataset:
+    """The stage, noted as one whose last batch may be smaller unless the sizes are exact."""
+    if not exact:
+        _uneven.add(stage)
+    return stage
+
+
+def of_first(structure: Any, stage: _native.Dataset) -> Any:
+    """The specs of the first element as those of all: without the first size if one of the stages makes uneven batches."""
+    rest = [stage]
+    while rest:
+        one = rest.pop()
+        if one in _uneven:
+            return _resized(structure, lambda shape: [None, *shape[1:]] if len(shape) else shape)
+        rest.extend(one.parents)
+    return structure
 
 
 def window_spec(structure: Any) -> Any:
