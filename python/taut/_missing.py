@@ -14,7 +14,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Sparse tensors",
-        """SparseTensorSpec nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse sets sparse.bincount
+        """SparseTensorSpec nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse sparse.bincount
         sparse.cross sparse.mask sparse.segment_mean sparse.segment_sqrt_n sparse.segment_sum""",
         "tf.sparse.to_dense makes a tensor; gradients of tf.gather and embeddings are tf.IndexedSlices",
     ),
@@ -31,12 +31,13 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Quantised and opaque types",
-        "qint8 qint16 qint32 quint8 quint16 quantization resource variant",
-        "use tf.int8 and tf.uint8 with scales of your own",
+        """qint8 qint16 qint32 quint8 quint16 quantization.dequantize quantization.quantize quantization.quantized_concat
+        resource variant""",
+        "tf.quantization.fake_quant_with_min_max_vars simulates quantised values; tf.int8 and tf.uint8 store them",
     ),
     (
         "Several devices and processes",
-        """tpu DeviceSpec CriticalSection
+        """tpu
         config.experimental_connect_to_cluster config.experimental_connect_to_host distribute.CentralStorageStrategy
         distribute.DistributedIterator distribute.DistributedValues distribute.HierarchicalCopyAllReduce
         distribute.NcclAllReduce distribute.RunOptions distribute.Server distribute.StrategyExtended distribute.TPUStrategy
@@ -54,7 +55,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Protocol buffers and records",
-        """make_ndarray make_tensor_proto queue io.decode_json_example
+        """io.decode_json_example
         io.decode_proto io.deserialize_many_sparse io.encode_proto io.match_filenames_once io.serialize_many_sparse
         io.serialize_sparse io.write_graph""",
         "tf.io.parse_example parses examples, tf.io.serialize_tensor writes tensors",
@@ -82,7 +83,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Rare layers and samplers",
-        """nn.fixed_unigram_candidate_sampler nn.learned_unigram_candidate_sampler image.generate_bounding_box_proposals""",
+        "image.generate_bounding_box_proposals",
         "write them with the ops that exist",
     ),
     (

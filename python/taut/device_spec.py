@@ -35,24 +35,19 @@ class DeviceSpec:
         """Parses the name of a device."""
         found: dict[str, Any] = {}
 
-        def put(part: str, value: Any) -> None:
-            if part in found:
-                refuse("DeviceSpec", f"expected {part} at most once, got {spec!r}", ValueError)
-            found[part] = value
-
         for word in filter(None, spec.split("/")):
             name, *values = word.split(":")
             if name in ("job", "replica", "task") and len(values) == 1:
-                put(name, values[0])
+                found[name] = values[0]
             elif name.lower() == "device" and len(values) in (1, 2):
-                put("device_type", values[0])
+                found["device_type"] = values[0]
                 values = values[1:]
                 if values and values[0] != "*":
-                    put("device_index", values[0])
+                    found["device_index"] = values[0]
             elif len(values) == 1 and name.lower() in ("cpu", "gpu", "tpu"):
-                put("device_type", name)
+                found["device_type"] = name
                 if values[0] != "*":
-                    put("device_index", values[0])
+                    found["device_index"] = values[0]
             else:
                 refuse("DeviceSpec", f"unknown attribute {word!r} in {spec!r}", ValueError)
         return cls(**found)

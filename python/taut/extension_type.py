@@ -33,6 +33,51 @@ class ImmutableDict(dict):
         return f"ImmutableDict({super().__repr__()})"
 
 
+def _field_names(cls: type) -> tuple[str, ...]:
+    """The annotated attributes, those of base classes first."""
+    own = [base for base in reversed(cls.__mro__) if isinstance(base, _Meta)][1:]
+    return tuple(dict.fromkeys(name for base in own for name in base.__dict__.get("__annotations__", {})))
+
+
+class ExtensionTypeSpec(TypeSpec):
+    """The specification of an extension type: those of its fields."""
+
+    _value_type: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        names = _field_names(self._value_type)
+        if len(args) > len(names) or not set(kwargs) <= set(names[len(args) :]):
+            raise TypeError(f"{type(self).__qualname__}: expected fields {', '.join(names)}, got {args} and {kwargs}")
+        given = {**dict(zip(names, args)), **kwargs}
+        if missing := [name for name in names if name not in given]:
+            raise TypeError(f"{type(self).__qualname__}: expected the fields {', '.join(missing)}")
+        self.__dict__.update({name: _frozen(given[name]) for name in names})
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> Any:
+        made = cls.__new__(cls)
+        made.__dict__.update(parts)
+        return made
+
+    @property
+    def value_type(self) -> type:
+        """The class of the values."""
+        return self._value_type
+
+    def _serialize(self) -> tuple:
+        return tuple(self.__dict__[name] for name in _field_names(self._value_type))
+
+    @classmethod
+    def from_value(cls, value: Any) -> Any:
+        """The specification of a value."""
+        return value._type_spec
+
+    def __repr__(self) -> str:
+        names = _field_names(self._value_type)
+        text = ", ".join(f"{name}={part!r}" for name, part in zip(names, self._serialize()))
+        return f"{type(self).__qualname__}({text})"
+
+
 class _Meta(type):
     """Makes the specification of a class, and converts the fields of new objects."""
 
@@ -48,7 +93,7 @@ class _Meta(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is ExtensionType:
-            raise AssertionError("Cannot create an instance of ExtensionType because it is abstract.")
+            raise AssertionError("Cannot create an instance of ExtensionType because ExtensionType is an abstract base class.")
         made = cls.__new__(cls)
         made.__init__(*args, **kwargs)
         return _finished(made)
@@ -125,51 +170,6 @@ class ExtensionType(metaclass=_Meta):
     def __repr__(self) -> str:
         text = ", ".join(f"{name}={value!r}" for name, value in self._fields().items())
         return f"{type(self).__name__}({text})"
-
-
-class ExtensionTypeSpec(TypeSpec):
-    """The specification of an extension type: those of its fields."""
-
-    _value_type: Any = None
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        names = _field_names(self._value_type)
-        if len(args) > len(names) or not set(kwargs) <= set(names[len(args) :]):
-            raise TypeError(f"{type(self).__qualname__}: expected fields {', '.join(names)}, got {args} and {kwargs}")
-        given = {**dict(zip(names, args)), **kwargs}
-        if missing := [name for name in names if name not in given]:
-            raise TypeError(f"{type(self).__qualname__}: expected the fields {', '.join(missing)}")
-        self.__dict__.update({name: _frozen(given[name]) for name in names})
-
-    @classmethod
-    def _of_parts(cls, parts: dict[str, Any]) -> Any:
-        made = cls.__new__(cls)
-        made.__dict__.update(parts)
-        return made
-
-    @property
-    def value_type(self) -> type:
-        """The class of the values."""
-        return self._value_type
-
-    def _serialize(self) -> tuple:
-        return tuple(self.__dict__[name] for name in _field_names(self._value_type))
-
-    @classmethod
-    def from_value(cls, value: Any) -> Any:
-        """The specification of a value."""
-        return value._type_spec
-
-    def __repr__(self) -> str:
-        names = _field_names(self._value_type)
-        text = ", ".join(f"{name}={part!r}" for name, part in zip(names, self._serialize()))
-        return f"{type(self).__qualname__}({text})"
-
-
-def _field_names(cls: type) -> tuple[str, ...]:
-    """The annotated attributes, those of base classes first."""
-    own = [base for base in reversed(cls.__mro__) if isinstance(base, _Meta)][1:]
-    return tuple(dict.fromkeys(name for base in own for name in base.__dict__.get("__annotations__", {})))
 
 
 @functools.cache
@@ -275,12 +275,11 @@ def _frozen(value: Any) -> Any:
 
 
 def _equal(one: Any, other: Any) -> Any:
-    """Whether fields are equal: True or False, or a tensor if that depends on tensors of a trace."""
+    """Whether fields are equal: True or False, or a tensor if that depends on the values of tensors."""
     if isinstance(one, _native.Array) and isinstance(other, _native.Array):
         if one.dtype != other.dtype or tuple(one.shape) != tuple(other.shape):
             return False
-        equal = raw.all(raw.equal(one, other))
-        return equal if equal.is_symbolic else bool(equal)
+        return raw.all(raw.equal(one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and _all([_equal(one[key], other[key]) for key in one])
     if isinstance(one, tuple) and isinstance(other, tuple) and not isinstance(one, TensorShape):

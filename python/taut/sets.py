@@ -34,7 +34,7 @@ def _read(name: str, value: Any, validate: bool) -> tuple[Sets, tuple[int, ...],
     else:
         shape = tuple(tensor.shape)
     if len(shape) < 2:
-        refuse(name, f"expected rank >= 2, got shape {shape}", ValueError)
+        refuse(name, f"expected rank >= 2, got shape {shape}")
     found: Sets = {}
     array = np.asarray(tensor)
     if sparse is None:

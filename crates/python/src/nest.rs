@@ -437,7 +437,8 @@ impl Tree {
             Tree::Tuple(parts) => PyTuple::new(py, all(parts)?)?.into_any(),
             Tree::NamedTuple(class, parts) => named_tuple(py, class, all(parts)?)?,
             Tree::Dict(parts, order) => {
-                let values = parts.iter().map(|(_, part)| part.filled(py, leaves)).collect::<PyResult<_>>()?;
+                let values =
+                    parts.iter().map(|(_, part)| part.filled(py, leaves)).collect::<PyResult<_>>()?;
                 ordered_dict(py, parts, order, values)?
             }
             Tree::IndexedSlices(parts, dims) => {
