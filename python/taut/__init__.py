@@ -31,7 +31,21 @@ _MODULES = frozenset(
     {
         *("array_api", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "distribute"),
         *("experimental", "image", "io", "keras", "linalg", "lookup", "math", "nn", "optimizers", "profiler"),
-        *("quantization", "queue", "ragged", "random", "sets", "signal", "sparse", "strings", "summary", "test", "train", "types", "version"),
+        *(
+            "quantization",
+            "queue",
+            "ragged",
+            "random",
+            "sets",
+            "signal",
+            "sparse",
+            "strings",
+            "summary",
+            "test",
+            "train",
+            "types",
+            "version",
+        ),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.

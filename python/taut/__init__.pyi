@@ -66,9 +66,11 @@ from .control import (
     switch_case, vectorized_map as vectorized_map, while_loop as while_loop,
 )
 from .conversion import register_tensor_conversion_function as register_tensor_conversion_function
+from .critical_section import CriticalSection as CriticalSection
 from .custom_gradient import (
     custom_gradient as custom_gradient, grad_pass_through as grad_pass_through, recompute_grad as recompute_grad,
 )
+from .device_spec import DeviceSpec as DeviceSpec
 from .dtypes import (
     as_dtype as as_dtype, bfloat16 as bfloat16, bool as bool, complex128 as complex128, complex64 as complex64,
     double as double, float16 as float16, float32 as float32, float64 as float64, half as half, int16 as int16,
@@ -96,6 +98,7 @@ from .tensor import (
     shape, size as size,
 )
 from .tensor_array import TensorArray as TensorArray
+from .tensor_proto import make_ndarray as make_ndarray, make_tensor_proto as make_tensor_proto
 from .type_spec import (
     IndexedSlicesSpec as IndexedSlicesSpec, NoneTensorSpec as NoneTensorSpec, OptionalSpec as OptionalSpec,
     TensorArraySpec as TensorArraySpec, TypeSpec as TypeSpec,
@@ -119,37 +122,38 @@ newaxis: None
 __version__: str
 
 __all__ = [
-    "AggregationMethod", "Assert", "DType", "GradientTape", "IndexedSlices", "IndexedSlicesSpec", "Module",
-    "NoneTensorSpec", "OptionalSpec", "RaggedTensor", "RaggedTensorSpec", "SparseTensor", "Tensor", "TensorArray",
-    "TensorArraySpec", "TensorShape", "TensorSpec", "TypeSpec", "UnconnectedGradients", "Variable",
-    "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "approx_top_k",
-    "argmax", "argmin", "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal", "assert_greater",
-    "assert_less", "assert_rank", "atan", "atan2", "atanh", "batch_to_space", "bfloat16", "bitcast", "bool",
-    "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape", "broadcast_to", "case", "cast",
-    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128", "complex64", "concat", "cond",
-    "constant", "constant_initializer", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum",
-    "custom_gradient", "device", "divide", "double", "dynamic_partition", "dynamic_stitch", "eig", "eigvals",
-    "einsum", "ensure_shape", "equal", "executing_eagerly", "exp", "expand_dims", "extract_volume_patches", "eye",
-    "fftnd", "fill", "float16", "float32", "float64", "floor", "floordiv", "foldl", "foldr", "from_dlpack",
-    "function", "gather", "gather_nd", "get_current_name_scope", "get_logger", "get_static_value", "global_norm",
-    "grad_pass_through", "gradients", "greater", "greater_equal", "group", "guarantee_const", "half", "hessians",
-    "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "ifftnd", "init_scope",
-    "inside_function", "int16", "int32", "int64", "int8", "irfftnd", "is_symbolic_tensor", "is_tensor", "less",
-    "less_equal", "linspace", "logical_and", "logical_not", "logical_or", "map_fn", "matmul", "matrix_square_root",
-    "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "no_op", "norm", "not_equal",
-    "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "pad", "parallel_stack", "pow", "print",
-    "py_function", "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
-    "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_prod", "reduce_sum", "register_tensor_conversion_function", "repeat",
-    "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "rfftnd", "roll", "round",
-    "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n",
-    "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "space_to_batch_nd", "split",
-    "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract", "switch_case",
-    "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
-    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile", "timestamp", "trace_specs",
-    "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "type_spec_from_value", "uint16", "uint32",
-    "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "variable_creator_scope",
-    "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
+    "AggregationMethod", "Assert", "CriticalSection", "DType", "DeviceSpec", "GradientTape", "IndexedSlices",
+    "IndexedSlicesSpec", "Module", "NoneTensorSpec", "OptionalSpec", "RaggedTensor", "RaggedTensorSpec",
+    "SparseTensor", "Tensor", "TensorArray", "TensorArraySpec", "TensorShape", "TensorSpec", "TypeSpec",
+    "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh",
+    "add", "add_n", "approx_top_k", "argmax", "argmin", "argsort", "as_dtype", "as_string", "asin", "asinh",
+    "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "batch_to_space",
+    "bfloat16", "bitcast", "bool", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape",
+    "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "complex", "complex128",
+    "complex64", "concat", "cond", "constant", "constant_initializer", "control_dependencies", "convert_to_tensor",
+    "cos", "cosh", "cumsum", "custom_gradient", "device", "divide", "double", "dynamic_partition", "dynamic_stitch",
+    "eig", "eigvals", "einsum", "ensure_shape", "equal", "executing_eagerly", "exp", "expand_dims",
+    "extract_volume_patches", "eye", "fftnd", "fill", "float16", "float32", "float64", "floor", "floordiv", "foldl",
+    "foldr", "from_dlpack", "function", "gather", "gather_nd", "get_current_name_scope", "get_logger",
+    "get_static_value", "global_norm", "grad_pass_through", "gradients", "greater", "greater_equal", "group",
+    "guarantee_const", "half", "hessians", "histogram_fixed_width", "histogram_fixed_width_bins", "identity",
+    "identity_n", "ifftnd", "init_scope", "inside_function", "int16", "int32", "int64", "int8", "irfftnd",
+    "is_symbolic_tensor", "is_tensor", "less", "less_equal", "linspace", "logical_and", "logical_not", "logical_or",
+    "make_ndarray", "make_tensor_proto", "map_fn", "matmul", "matrix_square_root", "maximum", "meshgrid", "minimum",
+    "multiply", "name_scope", "negative", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones",
+    "ones_initializer", "ones_like", "pad", "parallel_stack", "pow", "print", "py_function",
+    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad",
+    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum", "register_tensor_conversion_function", "repeat", "required_space_to_batch_paddings", "reshape",
+    "reverse", "reverse_sequence", "rfftnd", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd",
+    "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort",
+    "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient",
+    "strided_slice", "string", "subtract", "switch_case", "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
+    "tensordot", "tile", "timestamp", "trace_specs", "transpose", "truediv", "truncatediv", "truncatemod", "tuple",
+    "type_spec_from_value", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unravel_index",
+    "unstack", "variable_creator_scope", "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer",
+    "zeros_like",
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:

@@ -69,7 +69,7 @@ class DeviceSpec:
 
     @property
     def device_type(self) -> str | None:
-        """"CPU" or the type of another device."""
+        """ "CPU" or the type of another device."""
         return self._parts[3]
 
     @property
@@ -81,7 +81,9 @@ class DeviceSpec:
         """The name."""
         job, replica, task, kind, index = self._parts
         text = "".join(
-            f"/{name}:{value}" for name, value in (("job", job), ("replica", replica), ("task", task)) if value is not None
+            f"/{name}:{value}"
+            for name, value in (("job", job), ("replica", replica), ("task", task))
+            if value is not None
         )
         return text if kind is None else f"{text}/device:{kind}:{'*' if index is None else index}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import functools
 import inspect
+import sys
 import types
 import typing
 from typing import Any
@@ -15,6 +16,8 @@ from .spec import TensorSpec
 from .type_spec import TypeSpec
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
+# Of a class: what the names in its annotations mean.
+_NAMES = "_taut_annotation_names"
 _RESERVED = frozenset(("self", "Spec"))
 
 
@@ -78,6 +81,14 @@ class ExtensionTypeSpec(TypeSpec):
         return f"{type(self).__qualname__}({text})"
 
 
+def _names_in_strings(annotations: dict[str, Any], frame: types.FrameType) -> dict[str, Any]:
+    """What the names in annotations that are strings mean where a class is defined, its own name aside."""
+    texts = [text for text in annotations.values() if isinstance(text, str)]
+    names = {name for text in texts for name in compile(text, "<annotation>", "eval").co_names}
+    known = {**frame.f_globals, **frame.f_locals} if names else {}
+    return {name: known[name] for name in names if name in known}
+
+
 class _Meta(type):
     """Makes the specification of a class, and converts the fields of new objects."""
 
@@ -86,6 +97,7 @@ class _Meta(type):
         for field in _field_names(cls):
             if field in _RESERVED or field.startswith("_taut"):
                 raise ValueError(f"{name}: {field!r} must not be the name of a field")
+        setattr(cls, _NAMES, _names_in_strings(namespace.get("__annotations__", {}), sys._getframe(1)))
         own_spec = vars(namespace["Spec"]) if "Spec" in namespace else {}
         members = {key: value for key, value in own_spec.items() if key not in ("__dict__", "__weakref__")}
         members.update(_value_type=cls, __qualname__=f"{cls.__qualname__}.Spec", __module__=cls.__module__)
@@ -93,7 +105,9 @@ class _Meta(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is ExtensionType:
-            raise AssertionError("Cannot create an instance of ExtensionType because ExtensionType is an abstract base class.")
+            raise AssertionError(
+                "Cannot create an instance of ExtensionType because ExtensionType is an abstract base class."
+            )
         made = cls.__new__(cls)
         made.__init__(*args, **kwargs)
         return _finished(made)
@@ -175,7 +189,10 @@ class ExtensionType(metaclass=_Meta):
 @functools.cache
 def _types(cls: type) -> dict[str, Any]:
     """The annotations, with the names in strings resolved."""
-    return typing.get_type_hints(cls, localns={base.__name__: base for base in cls.__mro__})
+    names = {base.__name__: base for base in cls.__mro__}
+    for base in cls.__mro__:
+        names.update(base.__dict__.get(_NAMES, {}))
+    return typing.get_type_hints(cls, localns=names)
 
 
 @functools.cache

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from ._native import DType, Tensor
 from ._typing import AxisLike, DTypeLike, IntsLike, TensorLike
 from ._ops.candidates import (
-    all_candidate_sampler as all_candidate_sampler, compute_accidental_hits as compute_accidental_hits, nce_loss as
-    nce_loss, sampled_softmax_loss as sampled_softmax_loss,
+    all_candidate_sampler as all_candidate_sampler, compute_accidental_hits as compute_accidental_hits,
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler, learned_unigram_candidate_sampler as
+    learned_unigram_candidate_sampler, nce_loss as nce_loss, sampled_softmax_loss as sampled_softmax_loss,
 )
 from ._ops.conv import (
     atrous_conv2d as atrous_conv2d, atrous_conv2d_transpose as atrous_conv2d_transpose, conv1d as conv1d,
@@ -63,8 +64,9 @@ __all__ = [
     "conv2d_transpose", "conv3d", "conv3d_transpose", "conv_transpose", "convolution", "crelu",
     "ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss", "ctc_unique_labels", "depth_to_space",
     "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input", "dilation2d",
-    "dropout", "elu", "embedding_lookup", "erosion2d", "experimental", "fractional_avg_pool", "fractional_max_pool",
-    "gelu", "group_norm", "in_top_k", "isotonic_regression", "l2_loss", "l2_normalize", "layer_norm", "leaky_relu",
+    "dropout", "elu", "embedding_lookup", "erosion2d", "experimental", "fixed_unigram_candidate_sampler",
+    "fractional_avg_pool", "fractional_max_pool", "gelu", "group_norm", "in_top_k", "isotonic_regression",
+    "l2_loss", "l2_normalize", "layer_norm", "leaky_relu", "learned_unigram_candidate_sampler",
     "local_response_normalization", "log_poisson_loss", "log_softmax", "lrn", "max_pool", "max_pool1d",
     "max_pool2d", "max_pool3d", "max_pool_with_argmax", "moments", "nce_loss", "normalize_moments", "pool", "relu",
     "relu6", "rms_norm", "sampled_softmax_loss", "scale_regularization_loss", "selu", "separable_conv2d", "sigmoid",

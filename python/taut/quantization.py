@@ -85,9 +85,7 @@ def fake_quant_with_min_max_args_gradient(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `fake_quant_with_min_max_args` for its inputs."""
-    low, high, _ = _interval(
-        "fake_quant_with_min_max_args_gradient", float(min), float(max), num_bits, narrow_range
-    )
+    low, high, _ = _interval("fake_quant_with_min_max_args_gradient", float(min), float(max), num_bits, narrow_range)
     return _backward(as_tensor(gradients), as_tensor(inputs), low, high, None)[0]
 
 
@@ -138,7 +136,9 @@ def fake_quant_with_min_max_vars_per_channel(
     return _with_variables("fake_quant_with_min_max_vars_per_channel", inputs, min, max, num_bits, narrow_range, True)
 
 
-def _gradients(name: str, gradients: Any, inputs: Any, low: Any, high: Any, bits: int, narrow: bool, all_axes: bool) -> tuple:
+def _gradients(
+    name: str, gradients: Any, inputs: Any, low: Any, high: Any, bits: int, narrow: bool, all_axes: bool
+) -> tuple:
     x, low, high = (cast_to(as_tensor(one), float32) for one in (inputs, low, high))
     _check_limits(name, x, low, high, not all_axes)
     first, last, _ = _interval(name, low, high, bits, narrow)
@@ -209,7 +209,9 @@ def quantize_and_dequantize_v2(
     # The scale that covers the larger side; a side without a sign of its own does not count.
     largest = float(np.finfo(np.float32).max)
     by_low = raw.where(raw.greater(least * low, 0.0), raw.div_no_nan(raw.full(low.shape, least, x.dtype), low), largest)
-    by_high = raw.where(raw.greater(most * high, 0.0), raw.div_no_nan(raw.full(high.shape, most, x.dtype), high), largest)
+    by_high = raw.where(
+        raw.greater(most * high, 0.0), raw.div_no_nan(raw.full(high.shape, most, x.dtype), high), largest
+    )
     from_low = raw.less(by_low, by_high)
     scale = raw.minimum(by_low, by_high)
     inverse = raw.where(from_low, low / (least or 1.0), high / most)
@@ -246,7 +248,16 @@ def quantize_and_dequantize(
     """As `quantize_and_dequantize_v2`, with a gradient that passes unchanged everywhere."""
     x = as_tensor(input)
     made = quantize_and_dequantize_v2(
-        raw.stop_gradient(x), input_min, input_max, signed_input, num_bits, range_given, round_mode, name, narrow_range, axis
+        raw.stop_gradient(x),
+        input_min,
+        input_max,
+        signed_input,
+        num_bits,
+        range_given,
+        round_mode,
+        name,
+        narrow_range,
+        axis,
     )
 
     @custom_gradient

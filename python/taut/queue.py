@@ -27,17 +27,31 @@ class QueueBase:
     """
 
     def __init__(
-        self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: Any = None, name: str = "queue"
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: Any = None,
+        name: str = "queue",
     ) -> None:
         listed = list(dtypes) if isinstance(dtypes, (list, tuple)) else [dtypes]
         self._dtypes = [_dtype(one) for one in listed]
         self._capacity = int(capacity)
         self._name = name
         if shared_name is not None:
-            refuse(type(self).__name__, f"shared_name must be None, got {shared_name!r}: a queue belongs to its object", ValueError)
+            refuse(
+                type(self).__name__,
+                f"shared_name must be None, got {shared_name!r}: a queue belongs to its object",
+                ValueError,
+            )
         if shapes is not None:
             # One shape is that of the one component.
-            if isinstance(shapes, TensorShape) or not len(shapes) or not isinstance(shapes[0], (list, tuple, TensorShape)):
+            if (
+                isinstance(shapes, TensorShape)
+                or not len(shapes)
+                or not isinstance(shapes[0], (list, tuple, TensorShape))
+            ):
                 shapes = [shapes]
             shapes = [TensorShape(one) for one in shapes]
             if len(shapes) != len(self._dtypes):
@@ -112,7 +126,9 @@ class QueueBase:
         parts = self._element(vals, 1)
         counts = {part.shape[0] for part in parts}
         if len(counts) != 1:
-            raise InvalidArgumentError(f"enqueue_many: components must have equal numbers of rows, got {sorted(counts)}")
+            raise InvalidArgumentError(
+                f"enqueue_many: components must have equal numbers of rows, got {sorted(counts)}"
+            )
         self._add([tuple(part[i] for part in parts) for i in range(counts.pop())])
 
     def dequeue(self, name: str | None = None) -> Any:
@@ -201,7 +217,9 @@ class QueueBase:
         if self._shapes is None or not self._stacks():
             raise InvalidArgumentError(f"{name}: the components of {type(self).__name__} must have known shapes")
         if not most:
-            return self._structure(tuple(raw.zeros([0, *shape], dtype) for shape, dtype in zip(self._shapes, self._dtypes)))
+            return self._structure(
+                tuple(raw.zeros([0, *shape], dtype) for shape, dtype in zip(self._shapes, self._dtypes))
+            )
         elements = self._remove(name, fewest, most)
         return self._structure(tuple(self._stack(list(parts)) for parts in zip(*elements)))
 

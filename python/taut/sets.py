@@ -64,15 +64,15 @@ def _combine(name: str, a: Any, b: Any, validate: bool, function: Callable[[set,
         indices += [(*index, i) for i in range(len(elements))]
         values += elements
     return SparseTensor(
-        np.reshape(np.asarray(indices, np.int64), (-1, len(batch) + 1)), _native.as_tensor(values, dtype), [*batch, longest]
+        np.reshape(np.asarray(indices, np.int64), (-1, len(batch) + 1)),
+        _native.as_tensor(values, dtype),
+        [*batch, longest],
     )
 
 
 def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
     """The elements of `a` that are not in `b`, or those of `b` that are not in `a` if `aminusb` is False."""
-    return _combine(
-        "difference", a, b, validate_indices, (lambda x, y: x - y) if aminusb else (lambda x, y: y - x)
-    )
+    return _combine("difference", a, b, validate_indices, (lambda x, y: x - y) if aminusb else (lambda x, y: y - x))
 
 
 def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
