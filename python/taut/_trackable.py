@@ -248,8 +248,8 @@ class Restore:
         """Restores the variables that exist and have not been restored."""
         own_aliases: dict[str, str] = {}
         own = leaves(self.roots(), own_aliases)
-        ready = [(path, self._stored(path, own_aliases), leaf) for path, leaf in own.items() if path not in self.taken]
-        ready = [(path, stored, leaf) for path, stored, leaf in ready if stored is not None]
+        found = [(path, self._stored(path, own_aliases), leaf) for path, leaf in own.items() if path not in self.taken]
+        ready = [(path, stored, leaf) for path, stored, leaf in found if stored is not None]
         for path, stored, leaf in ready:
             leaf.check(path, self.values[stored])
         for path, stored, leaf in ready:

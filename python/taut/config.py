@@ -165,11 +165,30 @@ class optimizer:  # noqa: N801
 
 
 _OPTIMIZER_OPTIONS = frozenset(
-    """arithmetic_optimization auto_mixed_precision auto_mixed_precision_mkl auto_mixed_precision_onednn_bfloat16 auto_parallel
-    common_subgraph_elimination constant_folding debug_stripper dependency_optimization disable_meta_optimizer
-    disable_model_pruning function_optimization implementation_selector layout_optimizer loop_optimization
-    memory_optimization min_graph_nodes pin_to_host_optimization remapping scoped_allocator_optimization
-    shape_optimization use_plugin_optimizers""".split()
+    (
+        "arithmetic_optimization",
+        "auto_mixed_precision",
+        "auto_mixed_precision_mkl",
+        "auto_mixed_precision_onednn_bfloat16",
+        "auto_parallel",
+        "common_subgraph_elimination",
+        "constant_folding",
+        "debug_stripper",
+        "dependency_optimization",
+        "disable_meta_optimizer",
+        "disable_model_pruning",
+        "function_optimization",
+        "implementation_selector",
+        "layout_optimizer",
+        "loop_optimization",
+        "memory_optimization",
+        "min_graph_nodes",
+        "pin_to_host_optimization",
+        "remapping",
+        "scoped_allocator_optimization",
+        "shape_optimization",
+        "use_plugin_optimizers",
+    )
 )
 _optimizer_options: dict[str, Any] = {}
 

@@ -93,7 +93,8 @@ class DeviceSpec:
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
         """The name with the parts of another one that are known."""
-        return DeviceSpec(*(own if other is None else other for own, other in zip(self._parts, dev._parts)))
+        known = {name: value for name, value in zip(_PARTS, dev._parts) if value is not None}
+        return self.replace(**known)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceSpec) and self._parts == other._parts

@@ -39,7 +39,7 @@ class ImmutableDict(dict):
 def _field_names(cls: type) -> tuple[str, ...]:
     """The annotated attributes, those of base classes first."""
     own = [base for base in reversed(cls.__mro__) if isinstance(base, _Meta)][1:]
-    return tuple(dict.fromkeys(name for base in own for name in base.__dict__.get("__annotations__", {})))
+    return tuple(dict.fromkeys(name for base in own for name in inspect.get_annotations(base)))
 
 
 class ExtensionTypeSpec(TypeSpec):
@@ -108,7 +108,7 @@ class _Meta(type):
             raise AssertionError(
                 "Cannot create an instance of ExtensionType because ExtensionType is an abstract base class."
             )
-        made = cls.__new__(cls)
+        made: Any = object.__new__(cls)  # type: ignore[arg-type]
         made.__init__(*args, **kwargs)
         return _finished(made)
 
@@ -172,7 +172,7 @@ class ExtensionType(metaclass=_Meta):
     def __eq__(self, other: object) -> Any:
         if type(self) is not type(other):
             return False
-        return _equal(self._taut_parts(), other._taut_parts())  # type: ignore[attr-defined]
+        return _equal(self._taut_parts(), other._taut_parts())
 
     def __ne__(self, other: object) -> Any:
         equal = self == other
@@ -200,7 +200,8 @@ def _signature(cls: type) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     names = _field_names(cls)
     # Parameters with a default may stand before others only by name.
-    params, by_name = [], False
+    params: list[inspect.Parameter] = []
+    by_name = False
     for name in names:
         default = getattr(cls, name, inspect.Parameter.empty)
         by_name = by_name or (default is inspect.Parameter.empty and any(p.default is not p.empty for p in params))
@@ -210,7 +211,7 @@ def _signature(cls: type) -> inspect.Signature:
 
 def _finished(made: Any, validate: bool = True) -> Any:
     """The object with converted fields, which can no longer be assigned."""
-    cls = type(made)
+    cls: Any = type(made)
     for name in _field_names(cls):
         if name not in made.__dict__:
             if not hasattr(cls, name):

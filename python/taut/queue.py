@@ -246,7 +246,7 @@ class FIFOQueue(QueueBase):
 
 
 class PaddingFIFOQueue(QueueBase):
-    """A queue whose elements may differ in sizes that `shapes` leaves open: rows are padded with zeros when they are stacked."""
+    """A queue whose elements may differ in sizes that `shapes` leaves open: stacked elements are padded with zeros."""
 
     def __init__(
         self,

@@ -316,3 +316,77 @@ def test_options_of_the_graph_optimizer_are_kept():
     assert tf.config.optimizer.get_experimental_options()["constant_folding"] is True
     with pytest.raises(ValueError, match="unknown option 'folding'"):
         tf.config.optimizer.set_experimental_options({"folding": True})
+
+
+def test_a_variable_of_a_loop_that_runs_no_step_has_no_value():
+    @tf.function
+    def last_of(n):
+        for i in tf.range(n):
+            last = i * 2
+        return last
+
+    @tf.function
+    def until(n):
+        i = 0
+        while i < n:
+            found = i
+            i += 1
+        return found
+
+    @tf.function
+    def with_temporary(n):
+        total = 0
+        for i in tf.range(n):
+            double = i * 2
+            total += double
+        return total
+
+    assert [int(f(tf.constant(3))) for f in (last_of, until, with_temporary)] == [4, 2, 6]
+    for f, name in ((last_of, "last"), (until, "found")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"`{name}` is set only inside .*, which ran no step"):
+            f(tf.constant(0))
+    assert int(with_temporary(tf.constant(0))) == 0
+
+
+def test_integers_have_no_negative_powers():
+    x = tf.constant([2, 3])
+    assert (x ** tf.constant([2, 0])).numpy().tolist() == [4, 1] and tf.pow(x, 3).numpy().tolist() == [8, 27]
+    for call in (
+        lambda: x**-1,
+        lambda: tf.pow(x, tf.constant([1, -2])),
+        lambda: tf.pow(tf.constant([1]), [-1]),
+        lambda: tf.function(lambda a, b: a**b)(x, tf.constant([1, -2])),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="negative integer powers"):
+            call()
+    assert (tf.constant([2.0]) ** -1).numpy().tolist() == [0.5]
+    assert tf.pow(tf.constant([2], tf.uint8), tf.constant([3], tf.uint8)).numpy().tolist() == [8]
+
+
+def test_the_state_of_a_reduction_keeps_its_form():
+    numbers, zero = tf.data.Dataset.range(3), tf.constant(0, tf.int64)
+    assert int(numbers.reduce(zero, lambda total, x: total + x)) == 3
+    total, count = numbers.reduce((zero, zero), lambda state, x: [state[0] + x, state[1] + 1])
+    assert (int(total), int(count)) == (3, 3)
+    assert numbers.reduce(tf.zeros([0], tf.int64), lambda s, x: tf.concat([s, [x]], 0)).numpy().tolist() == [0, 1, 2]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="structure of the state"):
+        numbers.reduce(zero, lambda state, x: [state, x])
+    with pytest.raises(TypeError, match="keep its type int64, got float32"):
+        numbers.reduce(zero, lambda state, x: tf.cast(state + x, tf.float32))
+
+
+def test_datasets_of_other_elements_are_not_joined():
+    one = tf.data.Dataset.from_tensors([1, 2])
+    assert len(list(one.concatenate(tf.data.Dataset.from_tensors([1, 2, 3])))) == 2
+    for other in (tf.data.Dataset.from_tensors([1.5]), tf.data.Dataset.from_tensors((1, 2))):
+        with pytest.raises(TypeError, match="concatenate: elements must have one"):
+            one.concatenate(other)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="window_size must be >= 1"):
+        list(one.group_by_window(lambda _: tf.constant(0, tf.int64), lambda key, window: window, 0))
+
+
+def test_windows_without_overlap_are_inverted_where_they_are_not_zero():
+    window = tf.signal.inverse_stft_window_fn(64)(64).numpy()
+    forward = tf.signal.hann_window(64).numpy()
+    assert window[0] == 0.0 and np.isfinite(window).all()
+    np.testing.assert_allclose(window[1:], 1 / forward[1:], rtol=1e-5)

@@ -2,7 +2,6 @@
 
 import collections
 from collections.abc import Mapping
-from typing import Optional, Tuple
 
 import pytest
 
@@ -41,13 +40,13 @@ class Player(tf.experimental.ExtensionType):
 
 class Node(tf.experimental.ExtensionType):
     value: tf.Tensor
-    children: Tuple["Node", ...] = ()
+    children: tuple["Node", ...] = ()
 
 
 class Toy(tf.experimental.ExtensionType):
     name: str
     price: tf.Tensor
-    note: Optional[tf.Tensor] = None
+    note: tf.Tensor | None = None
 
     def __init__(self, name, price, discount=0):
         self.name = name

@@ -444,9 +444,9 @@ class Dataset(PythonStages):
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """Appends the elements of another dataset."""
-        native = self._native.concatenate(dataset._native)
+        _specs.check_alike("concatenate", self._spec, dataset._spec)
         return self._stage(
-            native,
+            self._native.concatenate(dataset._native),
             lambda: _specs.common([self._elements, dataset._elements]),
             lambda: _specs.common_spec([self._spec, dataset._spec]),
         )
@@ -462,7 +462,7 @@ class Dataset(PythonStages):
         if _native.is_tracing():
             return _stages.reduced_in_trace(iter(self), state, step)
         for element in self:
-            state = step(state, element)
+            state = _stages.same_state(state, step(state, element))
         return state
 
     # What it is, and what is in it.

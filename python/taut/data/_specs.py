@@ -231,6 +231,19 @@ def of_first(structure: Any, stage: _native.Dataset) -> Any:
     return structure
 
 
+def check_alike(stage: str, one: Any, other: Any) -> None:
+    """Raises TypeError if elements with these specs, where they are known, differ in structure or in types."""
+    if one is None or other is None:
+        return
+    try:
+        nest.assert_same_structure(one, other)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{stage}: elements must have one structure, got {one} and {other}: {error}") from None
+    for mine, theirs in zip(nest.flatten(one), nest.flatten(other)):
+        if getattr(mine, "dtype", None) != getattr(theirs, "dtype", None):
+            raise TypeError(f"{stage}: elements must have one type, got {mine} and {theirs}")
+
+
 def window_spec(structure: Any) -> Any:
     """Windows of elements: datasets."""
     return None if structure is None else nest.map_structure(DatasetSpec, structure)
