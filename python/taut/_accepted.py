@@ -81,6 +81,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "shape_invariants": "shapes may change in every loop of a converted function",
         "swap_memory": _HOST_MEMORY,
     },
+    "taut.autograph.to_graph": {"experimental_optional_features": _FEATURES},
     "taut.autograph.to_code": {"experimental_optional_features": _FEATURES},
     "taut.control.foldl": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.foldr": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},

@@ -374,6 +374,16 @@ class Function:
         found._traces.is_recorded = self._traces.is_recorded
         return found
 
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """The signatures of the traces; with `verbose`, also their peak memory and the reasons they were made."""
+        lines = [f"{self._name}{trace.signature}" for trace in self.traces]
+        if verbose:
+            lines = [
+                f"{line}\n  peak: {trace.peak_bytes} bytes\n  reason: {trace.reason}"
+                for line, trace in zip(lines, self.traces)
+            ]
+        return "\n\n".join(lines)
+
     @property
     def traces(self) -> list[Trace]:
         """The traces that were made: the last thousand."""

@@ -7,8 +7,8 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from . import _namespace, _native, _trackable
 from ._common import refuse, refuse_option
@@ -368,6 +368,57 @@ class CheckpointReader:
         return self._tensors[tensor_str.removesuffix(_SUFFIX)].numpy()
 
 
+class CheckpointState(NamedTuple):
+    """What the file `checkpoint` of a folder says: the latest checkpoint, all of them, and when they were saved."""
+
+    model_checkpoint_path: str
+    all_model_checkpoint_paths: list[str]
+    all_model_checkpoint_timestamps: list[float]
+    last_preserved_timestamp: float
+
+
+def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> CheckpointState | None:
+    """The checkpoints of a folder; None if it has none."""
+    folder = os.fspath(checkpoint_dir)
+    found = _read_folder_state(folder, latest_filename or "checkpoint")
+    if _LATEST not in found:
+        return None
+    return CheckpointState(
+        os.path.join(folder, found[_LATEST][0]),
+        [os.path.join(folder, name) for name in found.get(_ALL, [])],
+        [float(moment) for moment in found.get(_TIME, [])],
+        float(found.get(_KEPT, ["0"])[0]),
+    )
+
+
+def checkpoints_iterator(
+    checkpoint_dir: str,
+    min_interval_secs: float = 0,
+    timeout: float | None = None,
+    timeout_fn: Callable[[], bool] | None = None,
+) -> Iterator[str]:
+    """The paths of the checkpoints of a folder, as they are saved.
+
+    It ends when no new one was saved for `timeout` seconds and `timeout_fn()`, if given, is true.
+    """
+    latest = None
+    while True:
+        started = time.time()
+        new = latest_checkpoint(checkpoint_dir)
+        while new is None or new == latest:
+            if timeout is not None and time.time() - started > timeout:
+                break
+            time.sleep(min(0.1, timeout or 0.1))
+            new = latest_checkpoint(checkpoint_dir)
+        if new is None or new == latest:
+            if timeout_fn is None or timeout_fn():
+                return
+            continue
+        latest = new
+        yield new
+        time.sleep(max(0.0, min_interval_secs - (time.time() - started)))
+
+
 def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
     """The values in a checkpoint file, or in the latest one of a folder."""
     return CheckpointReader(ckpt_dir_or_file)
@@ -397,6 +448,8 @@ __all__ = [
     "FloatList",
     "Int64List",
     "SequenceExample",
+    "checkpoints_iterator",
+    "get_checkpoint_state",
     "latest_checkpoint",
     "list_variables",
     "load_checkpoint",

@@ -1,5 +1,6 @@
 """Queues, sets, critical sections, names of devices, simulated quantisation, samplers, messages. Answers are TensorFlow's."""
 
+import sqlite3
 import threading
 
 import numpy as np
@@ -201,3 +202,51 @@ def test_tensors_as_messages():
         tf.make_tensor_proto([1, 2], shape=[1], verify_shape=True)
     with pytest.raises(ValueError, match="expected 3 values"):
         tf.make_tensor_proto([1, 2], shape=[3])
+
+
+def test_rows_of_a_database_and_records_of_a_dataset(tmp_path):
+    path = tmp_path / "numbers.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table t (a integer, b text, c real)")
+        connection.executemany("insert into t values (?, ?, ?)", [(1, "x", 1.5), (2, None, 2.5)])
+    types = (tf.int32, tf.string, tf.float64)
+    rows = tf.data.experimental.SqlDataset("sqlite", str(path), "select a, b, c from t order by a", types)
+    assert [tuple(part.numpy() for part in row) for row in rows] == [(1, b"x", 1.5), (2, b"", 2.5)]
+    assert rows.element_spec == tuple(tf.TensorSpec([], dtype) for dtype in types)
+    with pytest.raises(ValueError, match="driver_name must be 'sqlite'"):
+        tf.data.experimental.SqlDataset("other", str(path), "select a from t", (tf.int32,))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected 1 columns, got 3"):
+        list(tf.data.experimental.SqlDataset("sqlite", str(path), "select * from t", (tf.int32,)))
+    file = str(tmp_path / "records")
+    tf.data.experimental.TFRecordWriter(file, "GZIP").write(tf.data.Dataset.from_tensor_slices(["a", "b"]))
+    assert [one.numpy() for one in tf.data.TFRecordDataset(file, "GZIP")] == [b"a", b"b"]
+    with pytest.raises(TypeError, match="scalars of strings"):
+        tf.data.experimental.TFRecordWriter(file).write(tf.data.Dataset.range(2))
+
+
+def test_checkpoints_of_a_folder(tmp_path):
+    folder = str(tmp_path / "saved")
+    assert tf.train.get_checkpoint_state(folder) is None
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(a=tf.Variable(1)), folder, 3)
+    paths = [manager.save(), manager.save()]
+    state = tf.train.get_checkpoint_state(folder)
+    assert state.model_checkpoint_path == paths[-1] and state.all_model_checkpoint_paths == paths
+    assert len(state.all_model_checkpoint_timestamps) == 2
+    assert list(tf.train.checkpoints_iterator(folder, timeout=0.1)) == [paths[-1]]
+
+
+def test_dropout_with_given_numbers_and_prints_of_traces(capsys):
+    numbers = tf.constant([0.1, 0.6, 0.5, 0.4])
+    found = tf.nn.experimental.general_dropout(tf.ones([4]), 0.5, lambda shape, dtype: numbers)
+    assert found.numpy().tolist() == [0.0, 2.0, 2.0, 0.0]
+
+    @tf.function
+    def f(x):
+        tf.autograph.trace("tracing")
+        return x + 1
+
+    f(tf.constant(1))
+    f(tf.constant(2))
+    assert capsys.readouterr().out == "tracing\n"
+    assert f.pretty_printed_concrete_signatures(verbose=False) == "f(int32[])"
+    assert "reason: first call" in f.pretty_printed_concrete_signatures()

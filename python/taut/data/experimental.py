@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import _namespace, dtypes
 from ..errors import InvalidArgumentError
+from ..spec import TensorSpec
 from . import _stages
 from ._dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from ._iterators import Optional
@@ -49,6 +50,52 @@ def get_structure(dataset_or_iterator: Any) -> Any:
 def at(dataset: Dataset, index: Any) -> Any:
     """The element with this index. The elements before it are skipped, which most stages do without computing them."""
     return dataset._at(index)
+
+
+class TFRecordWriter:
+    """Writes the elements of a dataset of strings as records of a file."""
+
+    def __init__(self, filename: Any, compression_type: str | None = None) -> None:
+        self._filename, self._compression = filename, compression_type
+
+    def write(self, dataset: Dataset) -> None:
+        """Writes all elements, which must be scalars of strings."""
+        from ..io import TFRecordWriter as Writer
+
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"TFRecordWriter.write: expected a dataset, got {dataset!r}")
+        spec = dataset.element_spec
+        if getattr(spec, "dtype", None) != dtypes.string or spec.shape.rank not in (0, None):
+            raise TypeError(f"TFRecordWriter.write: elements must be scalars of strings, got {spec}")
+        with Writer(self._filename, self._compression) as writer:
+            for record in dataset:
+                writer.write(record)
+
+
+def SqlDataset(driver_name: str, data_source_name: Any, query: Any, output_types: Any) -> Dataset:  # noqa: N802
+    """The rows of a query of an SQLite database, as tuples with a component per column. NULL is 0, or the empty string."""
+    import sqlite3
+
+    if driver_name != "sqlite":
+        raise ValueError(f"SqlDataset: driver_name must be 'sqlite', got {driver_name!r}")
+    types = tuple(dtypes.as_dtype(one) for one in output_types)
+    source, text = (one.numpy().decode() if hasattr(one, "numpy") else str(one) for one in (data_source_name, query))
+
+    def rows() -> Any:
+        # A database that does not exist must not be created.
+        connection = sqlite3.connect(f"file:{source}?mode=ro", uri=True)
+        try:
+            for row in connection.execute(text):
+                if len(row) != len(types):
+                    raise InvalidArgumentError(f"SqlDataset: expected {len(types)} columns, got {len(row)}")
+                yield tuple(
+                    ("" if dtype == dtypes.string else 0) if value is None else value
+                    for value, dtype in zip(row, types)
+                )
+        finally:
+            connection.close()
+
+    return Dataset.from_generator(rows, output_signature=tuple(TensorSpec([], dtype) for dtype in types))
 
 
 def from_list(elements: list, name: str | None = None) -> Dataset:
@@ -279,6 +326,8 @@ __all__ = [
     "Optional",
     "RandomDataset",
     "Reducer",
+    "SqlDataset",
+    "TFRecordWriter",
     "ThreadingOptions",
     "assert_cardinality",
     "at",

@@ -28,7 +28,8 @@ _TYPES = (
         "uint16",
         "uint32",
     ),
-    *("uint64", "uint8", "float_", "finfo", "iinfo", "issubdtype"),
+    *("uint64", "uint8", "float_", "finfo", "iinfo", "issubdtype", "complex64", "complex128", "complex_", "object_"),
+    *("string_", "unicode_"),
 )
 
 e, inf, newaxis, pi = _math.e, _math.inf, None, _math.pi
@@ -36,6 +37,8 @@ bool_, inexact, int_, float_ = _np.bool_, _np.inexact, _np.int64, _np.float64
 float16, float32, float64 = _np.float16, _np.float32, _np.float64
 int8, int16, int32, int64 = _np.int8, _np.int16, _np.int32, _np.int64
 uint8, uint16, uint32, uint64 = _np.uint8, _np.uint16, _np.uint32, _np.uint64
+complex64, complex128, complex_ = _np.complex64, _np.complex128, _np.complex128
+object_, string_, unicode_ = _np.object_, _np.bytes_, _np.str_
 finfo, iinfo, issubdtype = _np.finfo, _np.iinfo, _np.issubdtype
 
 _OWN = {
