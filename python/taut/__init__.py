@@ -29,20 +29,10 @@ newaxis = None
 # Submodules that are imported on first use.
 _MODULES = frozenset(
     {
-        *(
-            "array_api",
-            "audio",
-            "autodiff",
-            "autograph",
-            "bitwise",
-            "compat",
-            "config",
-            "data",
-            "debugging",
-            "distribute",
-        ),
-        *("experimental", "image", "io", "keras", "linalg", "lookup", "math", "nn", "optimizers", "profiler", "ragged"),
-        *("random", "sets", "signal", "sparse", "strings", "summary", "test", "train", "types", "version"),
+        *("array_api", "audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging"),
+        *("distribute", "experimental", "image", "io", "keras", "linalg", "lookup", "math", "nn", "optimizers"),
+        *("profiler", "quantization", "queue", "ragged", "random", "sets", "signal", "sparse", "strings"),
+        *("summary", "test", "train", "types", "version"),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.

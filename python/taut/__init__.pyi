@@ -67,9 +67,11 @@ from .control import (
     switch_case, vectorized_map as vectorized_map, while_loop as while_loop,
 )
 from .conversion import register_tensor_conversion_function as register_tensor_conversion_function
+from .critical_section import CriticalSection as CriticalSection
 from .custom_gradient import (
     custom_gradient as custom_gradient, grad_pass_through as grad_pass_through, recompute_grad as recompute_grad,
 )
+from .device_spec import DeviceSpec as DeviceSpec
 from .dtypes import (
     as_dtype as as_dtype, bfloat16 as bfloat16, bool as bool, complex128 as complex128, complex64 as complex64,
     double as double, float16 as float16, float32 as float32, float64 as float64, half as half, int16 as int16,
@@ -97,6 +99,7 @@ from .tensor import (
     shape, size as size,
 )
 from .tensor_array import TensorArray as TensorArray
+from .tensor_proto import make_ndarray as make_ndarray, make_tensor_proto as make_tensor_proto
 from .type_spec import (
     IndexedSlicesSpec as IndexedSlicesSpec, NoneTensorSpec as NoneTensorSpec, OptionalSpec as OptionalSpec,
     SparseTensorSpec as SparseTensorSpec, TensorArraySpec as TensorArraySpec, TypeSpec as TypeSpec,

@@ -88,6 +88,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "shape_invariants": "shapes may change in every loop of a converted function",
         "swap_memory": _HOST_MEMORY,
     },
+    "taut.autograph.to_graph": {"experimental_optional_features": _FEATURES},
     "taut.autograph.to_code": {"experimental_optional_features": _FEATURES},
     "taut.control.foldl": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.foldr": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
@@ -99,6 +100,9 @@ ACCEPTED: dict[str, dict[str, str]] = {
     },
     "taut.control.vectorized_map": {"warn": "there is no warning to silence"},
     "taut.control.while_loop": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
+    "taut.critical_section.CriticalSection.execute": {
+        "exclusive_resource_access": "a check of graphs; a function may use what other sections use"
+    },
     "taut.data._dataset.Dataset.batch": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
     "taut.data._dataset.Dataset.interleave": {"deterministic": _ORDER_KEPT},
     "taut.data._dataset.Dataset.map": {"deterministic": _ORDER_KEPT, "use_unbounded_threadpool": _PARALLELISM},

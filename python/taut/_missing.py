@@ -23,12 +23,13 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Quantised and opaque types",
-        "qint8 qint16 qint32 quint8 quint16 quantization resource variant",
-        "use tf.int8 and tf.uint8 with scales of your own",
+        """qint8 qint16 qint32 quint8 quint16 quantization.dequantize quantization.quantize quantization.quantized_concat
+        resource variant""",
+        "tf.quantization.fake_quant_with_min_max_vars simulates quantised values; tf.int8 and tf.uint8 store them",
     ),
     (
         "Several devices and processes",
-        """tpu DeviceSpec CriticalSection
+        """tpu
         config.experimental_connect_to_cluster config.experimental_connect_to_host distribute.CentralStorageStrategy
         distribute.DistributedIterator distribute.DistributedValues distribute.HierarchicalCopyAllReduce
         distribute.NcclAllReduce distribute.RunOptions distribute.Server distribute.StrategyExtended distribute.TPUStrategy
@@ -46,7 +47,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Protocol buffers and records",
-        "make_ndarray make_tensor_proto queue io.decode_proto io.encode_proto io.write_graph",
+        "io.decode_proto io.encode_proto io.write_graph",
         "tf.io.parse_example parses examples, tf.io.serialize_tensor writes tensors",
     ),
     (
@@ -73,7 +74,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Rare layers and samplers",
-        """nn.fixed_unigram_candidate_sampler nn.learned_unigram_candidate_sampler image.generate_bounding_box_proposals""",
+        "image.generate_bounding_box_proposals",
         "write them with the ops that exist",
     ),
     (

@@ -178,7 +178,11 @@ _RANDOM: Rows = {
         stateless_parameterized_truncated_normal stateless_permutation stateless_poisson stateless_shuffle
         stateless_truncated_normal stateless_uniform truncated_normal uniform""",
     ),
-    **objects("_ops.candidates", "all_candidate_sampler log_uniform_candidate_sampler uniform_candidate_sampler"),
+    **objects(
+        "_ops.candidates",
+        """all_candidate_sampler fixed_unigram_candidate_sampler learned_unigram_candidate_sampler
+        log_uniform_candidate_sampler uniform_candidate_sampler""",
+    ),
     **objects(
         "_ops.generator", "Algorithm Generator create_rng_state experimental get_global_generator set_global_generator"
     ),
@@ -231,6 +235,9 @@ _TOP: Rows = {
     **objects("_ops.sorting", "approx_top_k argsort searchsorted sort unique unique_with_counts"),
     **objects("_native", "DType from_dlpack"),
     **objects("conversion", "register_tensor_conversion_function"),
+    **objects("critical_section", "CriticalSection"),
+    **objects("device_spec", "DeviceSpec"),
+    **objects("tensor_proto", "make_ndarray make_tensor_proto"),
     **objects("control", "case cond foldl foldr map_fn scan switch_case vectorized_map while_loop"),
     **objects("custom_gradient", "custom_gradient grad_pass_through recompute_grad"),
     **objects(
@@ -269,7 +276,11 @@ _NN: Rows = {
         top_k zero_fraction""",
     ),
     **same(_TOP, "batch_to_space space_to_batch"),
-    **objects("_ops.candidates", "all_candidate_sampler compute_accidental_hits nce_loss sampled_softmax_loss"),
+    **objects(
+        "_ops.candidates",
+        """all_candidate_sampler compute_accidental_hits fixed_unigram_candidate_sampler learned_unigram_candidate_sampler
+        nce_loss sampled_softmax_loss""",
+    ),
     **objects("_ops.labels", "collapse_repeated ctc_unique_labels isotonic_regression"),
     **objects("_ops.sliding_windows", "dilation2d erosion2d max_pool_with_argmax"),
     **objects(

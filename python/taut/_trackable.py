@@ -62,21 +62,30 @@ def variable_of(thing: Any) -> _native.Variable | None:
     return None if getattr(thing, "_value", thing) is None else thing.__taut_variable__()
 
 
-def leaves(objects: dict[str, Any]) -> dict[str, Leaf]:
-    """All states of named objects, by path: `model/layers/0/kernel`. The parts of `root` have no prefix."""
+def leaves(objects: dict[str, Any], aliases: dict[str, str] | None = None) -> dict[str, Leaf]:
+    """All states of named objects, by path: `model/layers/0/kernel`. The parts of `root` have no prefix.
+
+    The other paths of objects that have several are added to `aliases`, with the path under which the object was found.
+    """
     found: dict[str, Leaf] = {}
-    seen: set[int] = set()
+    seen: dict[int, str] = {}
     # Lists that are made on the way stay alive, so that no two objects have the same id.
     visited: list[Any] = []
+
+    def known(identity: int, path: str) -> bool:
+        first = seen.get(identity)
+        if first and path and first != path and aliases is not None:
+            aliases[path] = first
+        return first is not None
 
     def visit(thing: Any, path: str) -> None:
         if _is_leaf(thing):
             leaf = Leaf(thing)
-            if leaf.exists and leaf.identity not in seen:
-                seen.add(leaf.identity)
-                found[_free(path, found)] = leaf
-        elif id(thing) not in seen:
-            seen.add(id(thing))
+            if leaf.exists and not known(leaf.identity, path):
+                seen[leaf.identity] = path = _free(path, found)
+                found[path] = leaf
+        elif not known(id(thing), path):
+            seen[id(thing)] = path
             visited.append(thing)
             for name, part in _parts(thing):
                 visit(part, f"{path}/{name}" if path else name)
@@ -217,7 +226,10 @@ def check_trackable(name: str, thing: Any) -> None:
 class Restore:
     """Values of a file for an object. Those without a variable wait until it is created."""
 
-    def __init__(self, roots: dict[str, Any], values: dict[str, _native.Tensor]) -> None:
+    def __init__(
+        self, roots: dict[str, Any], values: dict[str, _native.Tensor], aliases: dict[str, str] | None = None
+    ) -> None:
+        self._aliases = aliases or {}
         self._roots = {name: _weak(thing) for name, thing in roots.items()}
         self.values = values
         self.taken: set[str] = set()
@@ -234,14 +246,27 @@ class Restore:
 
     def apply(self) -> None:
         """Restores the variables that exist and have not been restored."""
-        own = leaves(self.roots())
-        ready = [(path, leaf) for path, leaf in own.items() if path in self.values]
-        for path, leaf in ready:
-            leaf.check(path, self.values[path])
-        for path, leaf in ready:
-            leaf.restore(self.values.pop(path))
+        own_aliases: dict[str, str] = {}
+        own = leaves(self.roots(), own_aliases)
+        found = [(path, self._stored(path, own_aliases), leaf) for path, leaf in own.items() if path not in self.taken]
+        ready = [(path, stored, leaf) for path, stored, leaf in found if stored is not None]
+        for path, stored, leaf in ready:
+            leaf.check(path, self.values[stored])
+        for path, stored, leaf in ready:
+            leaf.restore(self.values[stored])
             self.taken.add(path)
+        for stored in {stored for _, stored, _ in ready}:
+            del self.values[stored]
         self.missing = [path for path in own if path not in self.taken]
+
+    def _stored(self, path: str, own_aliases: dict[str, str]) -> str | None:
+        """The name of the value in the file for the state of a path; None if there is none.
+
+        An object can have several paths, here and in the object that was saved, and the file has the value under one.
+        """
+        paths = [path, *_other_paths(path, {first: other for other, first in own_aliases.items()})]
+        candidates = paths + [other for one in paths for other in _other_paths(one, self._aliases)]
+        return next((one for one in candidates if one in self.values), None)
 
     def waits_for(self, path: str) -> bool:
         """Whether the variable of a path belongs to a layer or an optimizer that is not built yet."""
@@ -249,6 +274,13 @@ class Restore:
         return _is_unbuilt_on_path({name: thing for name, thing in roots.items() if name != "root"}, path) or (
             "root" in roots and _is_unbuilt_on_path(roots["root"], path)
         )
+
+
+def _other_paths(path: str, replaced: dict[str, str]) -> list[str]:
+    """The paths that result from replacing the path, or one of the objects on the way to it."""
+    parts = path.split("/")
+    heads = ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return [replaced[head] + path[len(head) :] for head in heads if head in replaced]
 
 
 def _is_unbuilt_on_path(thing: Any, path: str) -> bool:

@@ -73,12 +73,12 @@ _soft_placement = True
 
 
 def get_soft_device_placement() -> bool:
-    """Whether ops may run on another device than the requested one. There is one device, so it has no effect."""
+    """Whether ops run on the CPU, the only device, if another one is requested; otherwise that is an error."""
     return _soft_placement
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Sets what `get_soft_device_placement` returns."""
+    """Sets whether ops run on the CPU if another device is requested."""
     global _soft_placement
     _soft_placement = bool(enabled)
 
@@ -148,16 +148,49 @@ class optimizer:  # noqa: N801
 
     @staticmethod
     def get_experimental_options() -> dict[str, Any]:
-        """The options of TensorFlow's graph optimizer: its defaults."""
-        return {"disable_model_pruning": False, "disable_meta_optimizer": False}
+        """The options of TensorFlow's graph optimizer: its defaults, and those that were set."""
+        return {"disable_model_pruning": False, "disable_meta_optimizer": False, **_optimizer_options}
 
     @staticmethod
     def set_experimental_options(options: dict[str, Any]) -> None:
-        """Sets options of TensorFlow's graph optimizer. There is none: only an empty dict is accepted."""
-        if options:
-            raise ValueError(
-                f"set_experimental_options: options must be empty, got {options!r}: passes have no options"
-            )
+        """Sets options of TensorFlow's graph optimizer, which `get_experimental_options` returns.
+
+        They are hints that leave results as they are: the passes of this engine always run, and `tf.function(fuse=False)` turns
+        fusion off. Unknown options are an error.
+        """
+        for name, value in options.items():
+            if name not in _OPTIMIZER_OPTIONS:
+                raise ValueError(f"set_experimental_options: unknown option {name!r}")
+            _optimizer_options[name] = value
+
+
+_OPTIMIZER_OPTIONS = frozenset(
+    (
+        "arithmetic_optimization",
+        "auto_mixed_precision",
+        "auto_mixed_precision_mkl",
+        "auto_mixed_precision_onednn_bfloat16",
+        "auto_parallel",
+        "common_subgraph_elimination",
+        "constant_folding",
+        "debug_stripper",
+        "dependency_optimization",
+        "disable_meta_optimizer",
+        "disable_model_pruning",
+        "function_optimization",
+        "implementation_selector",
+        "layout_optimizer",
+        "loop_optimization",
+        "memory_optimization",
+        "min_graph_nodes",
+        "pin_to_host_optimization",
+        "remapping",
+        "scoped_allocator_optimization",
+        "shape_optimization",
+        "use_plugin_optimizers",
+    )
+)
+_optimizer_options: dict[str, Any] = {}
 
 
 def _only(name: str, parameter: str, value: Any, allowed: Any, reason: str) -> None:

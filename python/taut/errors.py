@@ -62,6 +62,10 @@ class InvalidArgumentError(OpError, ValueError):
     error_code = INVALID_ARGUMENT
 
 
+class InvalidSignatureError(InvalidArgumentError, TypeError):
+    """An argument does not fit the input signature of a function."""
+
+
 class InvalidIndexError(InvalidArgumentError, IndexError):
     """An index out of range."""
 

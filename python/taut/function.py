@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from . import _native, config, memory, nest
 from ._common import refuse
 from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, InvalidSignatureError
 from .open_sizes import Traces
 from .spec import TensorSpec
 
@@ -287,6 +287,12 @@ class Function:
         args, kwargs = self._arguments(args, kwargs)
         if self._input_signature is not None:
             args = self._typed(args)
+            try:
+                return self._native(*args, **kwargs)
+            except InvalidArgumentError as error:
+                if "by its input signature, got" not in str(error):
+                    raise
+                raise InvalidSignatureError(str(error)) from None
         return self._native(*args, **kwargs)
 
     def _typed(self, args: tuple) -> tuple:
@@ -367,6 +373,16 @@ class Function:
         found._traces.counted_by = self._traces
         found._traces.is_recorded = self._traces.is_recorded
         return found
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """The signatures of the traces; with `verbose`, also their peak memory and the reasons they were made."""
+        lines = [f"{self._name}{trace.signature}" for trace in self.traces]
+        if verbose:
+            lines = [
+                f"{line}\n  peak: {trace.peak_bytes} bytes\n  reason: {trace.reason}"
+                for line, trace in zip(lines, self.traces)
+            ]
+        return "\n\n".join(lines)
 
     @property
     def traces(self) -> list[Trace]:

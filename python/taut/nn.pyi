@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from ._native import DType, Tensor
 from ._typing import AxisLike, DTypeLike, IntsLike, TensorLike
 from ._ops.candidates import (
-    all_candidate_sampler as all_candidate_sampler, compute_accidental_hits as compute_accidental_hits, nce_loss as
-    nce_loss, sampled_softmax_loss as sampled_softmax_loss,
+    all_candidate_sampler as all_candidate_sampler, compute_accidental_hits as compute_accidental_hits,
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler, learned_unigram_candidate_sampler as
+    learned_unigram_candidate_sampler, nce_loss as nce_loss, sampled_softmax_loss as sampled_softmax_loss,
 )
 from ._ops.conv import (
     atrous_conv2d as atrous_conv2d, atrous_conv2d_transpose as atrous_conv2d_transpose, conv1d as conv1d,

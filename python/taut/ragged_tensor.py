@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, _raw_ops as raw, dtypes
+from ._ragged_broadcast import aligned
 from .errors import InvalidArgumentError
 from .shape import TensorShape
 from .sparse_tensor import refuse_batch
@@ -444,10 +445,9 @@ def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def _elementwise(name: str, swapped: bool = False) -> Callable:
     def method(self: RaggedTensor, other: Any) -> Any:
-        def work(a: Any, b: Any) -> Any:
-            return getattr(raw, name)(b, a) if swapped else getattr(raw, name)(a, b)
-
-        return map_flat_values(work, self, other)
+        rows, values = aligned(self, other)
+        pair = (values, rows.flat_values) if swapped else (rows.flat_values, values)
+        return rows.with_flat_values(getattr(raw, name)(*pair))
 
     return method
 

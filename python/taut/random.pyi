@@ -2,8 +2,10 @@
 
 
 from ._ops.candidates import (
-    all_candidate_sampler as all_candidate_sampler, log_uniform_candidate_sampler as log_uniform_candidate_sampler,
-    uniform_candidate_sampler as uniform_candidate_sampler,
+    all_candidate_sampler as all_candidate_sampler, fixed_unigram_candidate_sampler as
+    fixed_unigram_candidate_sampler, learned_unigram_candidate_sampler as learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler as log_uniform_candidate_sampler, uniform_candidate_sampler as
+    uniform_candidate_sampler,
 )
 from ._ops.generator import (
     Algorithm as Algorithm, Generator as Generator, create_rng_state as create_rng_state, experimental as
@@ -21,10 +23,11 @@ from ._ops.random import (
 )
 
 __all__ = [
-    "Algorithm", "Generator", "all_candidate_sampler", "categorical", "create_rng_state", "experimental", "fold_in",
-    "gamma", "get_global_generator", "log_uniform_candidate_sampler", "normal", "poisson", "set_global_generator",
-    "set_seed", "shuffle", "split", "stateless_bernoulli", "stateless_binomial", "stateless_categorical",
-    "stateless_exponential", "stateless_gamma", "stateless_normal", "stateless_parameterized_truncated_normal",
-    "stateless_permutation", "stateless_poisson", "stateless_shuffle", "stateless_truncated_normal",
-    "stateless_uniform", "truncated_normal", "uniform", "uniform_candidate_sampler",
+    "Algorithm", "Generator", "all_candidate_sampler", "categorical", "create_rng_state", "experimental",
+    "fixed_unigram_candidate_sampler", "fold_in", "gamma", "get_global_generator",
+    "learned_unigram_candidate_sampler", "log_uniform_candidate_sampler", "normal", "poisson",
+    "set_global_generator", "set_seed", "shuffle", "split", "stateless_bernoulli", "stateless_binomial",
+    "stateless_categorical", "stateless_exponential", "stateless_gamma", "stateless_normal",
+    "stateless_parameterized_truncated_normal", "stateless_permutation", "stateless_poisson", "stateless_shuffle",
+    "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform", "uniform_candidate_sampler",
 ]

@@ -1,4 +1,8 @@
-"""Sets in the last dimension of tensors: `tf.sets`."""
+"""Operations on sets of integers or strings: `tf.sets`.
+
+The last axis of a tensor holds the elements of a set, or a sparse tensor holds them; the other axes are a batch. The number
+of elements depends on the values, so the tensors must not be traced.
+"""
 
 from __future__ import annotations
 
@@ -7,78 +11,89 @@ from typing import Any
 
 import numpy as np
 
-from . import _namespace, _native, dtypes
-from .errors import InvalidArgumentError
+from . import _namespace, _native
+from ._common import refuse
+from .errors import DynamicShapeError
 from .sparse_tensor import SparseTensor
 
 __all__ = ["difference", "intersection", "size", "union"]
 
-
-def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """The elements that one of two sets has, for each pair of sets; sorted."""
-    return _combined(a, b, validate_indices, lambda one, other: one | other)
+Sets = dict[tuple[int, ...], set]
 
 
-def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """The elements that both of two sets have, for each pair of sets; sorted."""
-    return _combined(a, b, validate_indices, lambda one, other: one & other)
+def _read(name: str, value: Any, validate: bool) -> tuple[Sets, tuple[int, ...], _native.DType]:
+    """The sets of a batch by their index, the batch's shape, and the type of the elements."""
+    sparse = value if isinstance(value, SparseTensor) else None
+    tensor = _native.as_tensor(value) if sparse is None else sparse.values
+    if tensor.is_symbolic:
+        refuse(name, "the number of elements depends on the values of traced tensors", DynamicShapeError)
+    if not (tensor.dtype.is_integer or tensor.dtype.name == "string"):
+        raise TypeError(f"{name}: expected integers or strings, got {tensor.dtype.name}")
+    if sparse is not None:
+        shape, indices = tuple(sparse.shape), np.asarray(sparse.indices)
+    else:
+        shape = tuple(tensor.shape)
+    if len(shape) < 2:
+        refuse(name, f"expected rank >= 2, got shape {shape}")
+    found: Sets = {}
+    array = np.asarray(tensor)
+    if sparse is None:
+        for index in np.ndindex(*shape[:-1]):
+            found[index] = set(array[index].tolist())
+        return found, shape[:-1], tensor.dtype
+    if validate and len(indices) > 1:
+        flat = np.ravel_multi_index(tuple(indices.T), shape)
+        if (np.diff(flat) <= 0).any():
+            refuse(name, "indices must be unique and in ascending order: pass validate_indices=False otherwise")
+    for index, element in zip(indices[:, :-1].tolist(), array.tolist()):
+        found.setdefault(tuple(index), set()).add(element)
+    return found, shape[:-1], tensor.dtype
+
+
+def _combine(name: str, a: Any, b: Any, validate: bool, function: Callable[[set, set], set]) -> SparseTensor:
+    left, batch, dtype = _read(name, a, validate)
+    right, other, other_dtype = _read(name, b, validate)
+    if batch != other:
+        refuse(name, f"a and b must have one batch shape, got {batch} and {other}")
+    if dtype != other_dtype:
+        raise TypeError(f"{name}: a and b must have one type, got {dtype.name} and {other_dtype.name}")
+    indices, values, longest = [], [], 0
+    for index in sorted({*left, *right}):
+        elements = sorted(function(left.get(index, set()), right.get(index, set())))
+        longest = max(longest, len(elements))
+        indices += [(*index, i) for i in range(len(elements))]
+        values += elements
+    return SparseTensor(
+        np.reshape(np.asarray(indices, np.int64), (-1, len(batch) + 1)),
+        _native.as_tensor(values, dtype),
+        [*batch, longest],
+    )
 
 
 def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """The elements of `a` that `b` does not have, for each pair of sets, or the reverse; sorted."""
-    return _combined(a, b, validate_indices, lambda one, other: one - other if aminusb else other - one)
+    """The elements of `a` that are not in `b`, or those of `b` that are not in `a` if `aminusb` is False."""
+    return _combine("difference", a, b, validate_indices, (lambda x, y: x - y) if aminusb else (lambda x, y: y - x))
+
+
+def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+    """The elements that are in both sets."""
+    return _combine("intersection", a, b, validate_indices, lambda x, y: x & y)
+
+
+def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+    """The elements that are in one of the sets."""
+    return _combine("union", a, b, validate_indices, lambda x, y: x | y)
 
 
 def size(a: SparseTensor, validate_indices: bool = True) -> _native.Tensor:
-    """The number of different elements of each set, int32."""
+    """The number of different elements of each set of a sparse tensor."""
     if not isinstance(a, SparseTensor):
-        raise TypeError(f"expected a SparseTensor, got {type(a).__name__}")
-    groups, found = _sets(a, validate_indices)
-    counts = np.zeros(groups, np.int32)
-    for place, values in found.items():
-        counts[place] = len(values)
+        raise TypeError(f"size: expected a SparseTensor, got {type(a).__name__}")
+    found, batch, _ = _read("size", a, validate_indices)
+    counts = np.zeros(batch, np.int32)
+    for index, elements in found.items():
+        counts[index] = len(elements)
     return _native.own_tensor(counts)
-
-
-def _combined(a: Any, b: Any, validate_indices: bool, combine: Callable[[set, set], set]) -> SparseTensor:
-    a = a if isinstance(a, SparseTensor) else _native.as_tensor(a)
-    b = b if isinstance(b, SparseTensor) else _native.as_tensor(b)
-    if a.dtype != b.dtype:
-        raise TypeError(f"the sets must have one type, got {a.dtype.name} and {b.dtype.name}")
-    (groups, one), (others, other) = _sets(a, validate_indices), _sets(b, validate_indices)
-    if groups != others:
-        raise InvalidArgumentError(f"all dimensions but the last must be equal, got {groups} and {others}")
-    indices, values, width = [], [], 0
-    for place in np.ndindex(*groups):
-        found = sorted(combine(one.get(place, set()), other.get(place, set())))
-        width = max(width, len(found))
-        indices += [(*place, i) for i in range(len(found))]
-        values += found
-    rank = len(groups) + 1
-    flat: Any
-    if a.dtype == dtypes.string:
-        flat = _native.string_tensor(np.array(values, object) if values else np.empty(0, object))
-    else:
-        flat = _native.own_tensor(np.array(values, a.dtype.as_numpy_dtype))
-    return SparseTensor(np.array(indices, np.int64).reshape(-1, rank), flat, [*groups, width])
-
-
-def _sets(tensor: Any, validate_indices: bool) -> tuple[tuple[int, ...], dict[tuple, set]]:
-    """The shape of the sets, and the elements of those that have some."""
-    shape = tuple(int(size) for size in tensor.shape)
-    if len(shape) < 2:
-        raise InvalidArgumentError(f"sets must have rank >= 2, got shape {list(shape)}")
-    if isinstance(tensor, SparseTensor):
-        indices, values = np.asarray(tensor.indices), tensor.values.numpy().tolist()
-        flat = np.ravel_multi_index(tuple(indices.T), shape) if len(indices) else np.zeros(0)
-        if validate_indices and (np.diff(flat) <= 0).any():
-            raise InvalidArgumentError("indices must be in ascending order: reorder them with tf.sparse.reorder")
-    else:
-        indices, values = np.array(list(np.ndindex(*shape))), tensor.numpy().reshape(-1).tolist()
-    found: dict[tuple, set] = {}
-    for index, value in zip(indices.tolist(), values):
-        found.setdefault(tuple(index[:-1]), set()).add(value)
-    return shape[:-1], found
 
 
 __getattr__, __dir__ = _namespace.plain(__name__)

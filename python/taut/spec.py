@@ -102,6 +102,8 @@ def type_spec_from_value(value: Any) -> TypeSpec:
         return TensorSpec.from_tensor(value)
     if value is None:
         return NoneTensorSpec()
+    if isinstance(getattr(value, "_type_spec", None), TypeSpec):
+        return value._type_spec
     kinds: list[Any] = [DatasetSpec, IteratorSpec, OptionalSpec, IndexedSlicesSpec, SparseTensorSpec, TensorArraySpec]
     if type(value).__module__.startswith("taut"):
         for kind in kinds:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from . import _namespace, _native, _trackable
 from ._common import refuse, refuse_option
@@ -28,6 +29,8 @@ from .variable import Variable
 
 _NO_OPTIONS = "checkpoints have no options"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+# In the metadata of a file: other paths of saved objects, as JSON.
+_ALIASES = "aliases"
 
 
 class Status:
@@ -128,19 +131,21 @@ class Checkpoint:
         path = os.fspath(file_prefix)
         for name, value in self._objects().items():
             _trackable.check_trackable(name, value)
-        states = [(name, leaf.as_variable()) for name, leaf in _trackable.leaves(self._objects()).items()]
+        aliases: dict[str, str] = {}
+        states = [(name, leaf.as_variable()) for name, leaf in _trackable.leaves(self._objects(), aliases).items()]
         if self._counter is not None:
             states.append(("save_counter", self._counter))
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        _native.save_checkpoint(path, states, {})
+        _native.save_checkpoint(path, states, {_ALIASES: json.dumps(aliases)} if aliases else {})
         return path
 
     def read(self, save_path: str, options: Any = None) -> Status:
         """Restores the states from a file. Values whose variables do not exist yet wait until they are created."""
         refuse_option("Checkpoint.read", "options", options, _NO_OPTIONS)
-        values = dict(_content(os.fspath(save_path))[1])
+        _, tensors, words = _content(os.fspath(save_path))
+        values = dict(tensors)
         counter = values.pop("save_counter", None)
-        restore = _trackable.Restore(self._objects(), values)
+        restore = _trackable.Restore(self._objects(), values, json.loads(words.get(_ALIASES, "{}")))
         restore.apply()
         for earlier in self._restores:
             _trackable.cancel(earlier)
@@ -324,23 +329,23 @@ class CheckpointManager:
         return None
 
 
-def _content(ckpt_dir_or_file: str) -> tuple[str, list]:
-    """The path of a file, or of the latest one of a folder, and the names and tensors in it."""
+def _content(ckpt_dir_or_file: str) -> tuple[str, list, dict[str, str]]:
+    """The path of a file, or of the latest one of a folder, the names and tensors in it, and its metadata."""
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
         latest = latest_checkpoint(path)
         if latest is None:
             raise NotFoundError(f"no checkpoint found in {path}")
         path = latest
-    tensors, _ = _native.list_checkpoint(path)
-    return path, tensors
+    tensors, words = _native.list_checkpoint(path)
+    return path, tensors, words
 
 
 class CheckpointReader:
     """The values in a checkpoint file."""
 
     def __init__(self, path: str) -> None:
-        self._path, tensors = _content(path)
+        self._path, tensors, _ = _content(path)
         self._tensors = dict(tensors)
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
@@ -361,6 +366,57 @@ class CheckpointReader:
             names = sorted(self._tensors)
             raise KeyError(f"{self._path} has no variable {tensor_str!r}; its variables are {names}")
         return self._tensors[tensor_str.removesuffix(_SUFFIX)].numpy()
+
+
+class CheckpointState(NamedTuple):
+    """What the file `checkpoint` of a folder says: the latest checkpoint, all of them, and when they were saved."""
+
+    model_checkpoint_path: str
+    all_model_checkpoint_paths: list[str]
+    all_model_checkpoint_timestamps: list[float]
+    last_preserved_timestamp: float
+
+
+def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> CheckpointState | None:
+    """The checkpoints of a folder; None if it has none."""
+    folder = os.fspath(checkpoint_dir)
+    found = _read_folder_state(folder, latest_filename or "checkpoint")
+    if _LATEST not in found:
+        return None
+    return CheckpointState(
+        os.path.join(folder, found[_LATEST][0]),
+        [os.path.join(folder, name) for name in found.get(_ALL, [])],
+        [float(moment) for moment in found.get(_TIME, [])],
+        float(found.get(_KEPT, ["0"])[0]),
+    )
+
+
+def checkpoints_iterator(
+    checkpoint_dir: str,
+    min_interval_secs: float = 0,
+    timeout: float | None = None,
+    timeout_fn: Callable[[], bool] | None = None,
+) -> Iterator[str]:
+    """The paths of the checkpoints of a folder, as they are saved.
+
+    It ends when no new one was saved for `timeout` seconds and `timeout_fn()`, if given, is true.
+    """
+    latest = None
+    while True:
+        started = time.time()
+        new = latest_checkpoint(checkpoint_dir)
+        while new is None or new == latest:
+            if timeout is not None and time.time() - started > timeout:
+                break
+            time.sleep(min(0.1, timeout or 0.1))
+            new = latest_checkpoint(checkpoint_dir)
+        if new is None or new == latest:
+            if timeout_fn is None or timeout_fn():
+                return
+            continue
+        latest = new
+        yield new
+        time.sleep(max(0.0, min_interval_secs - (time.time() - started)))
 
 
 def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
@@ -392,6 +448,8 @@ __all__ = [
     "FloatList",
     "Int64List",
     "SequenceExample",
+    "checkpoints_iterator",
+    "get_checkpoint_state",
     "latest_checkpoint",
     "list_variables",
     "load_checkpoint",

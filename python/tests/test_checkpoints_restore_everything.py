@@ -277,3 +277,26 @@ def test_moving_averages_are_saved(tmp_path):
     averages.apply([v])
     # The average, 2, was restored before the update with 3.
     assert float(averages.average(v)) == 2.5
+
+
+def test_objects_with_several_paths(tmp_path):
+    shared = tf.Module()
+    shared.w = tf.Variable(7.0)
+    path = tf.train.Checkpoint(a=shared, b=shared).save(tmp_path / "shared")
+    # Saved under one path and restored under the other.
+    alone = tf.Module()
+    alone.w = tf.Variable(0.0)
+    tf.train.Checkpoint(b=alone).restore(path).assert_existing_objects_matched()
+    assert alone.w.numpy() == 7.0
+    # Two objects in place of one: both have its value.
+    one, other = tf.Module(), tf.Module()
+    one.w, other.w = tf.Variable(0.0), tf.Variable(0.0)
+    tf.train.Checkpoint(a=one, b=other).restore(path).assert_consumed()
+    assert (one.w.numpy(), other.w.numpy()) == (7.0, 7.0)
+    # One path in the file, two in the object.
+    path = tf.train.Checkpoint(inner=tf.train.Checkpoint(k=tf.Variable(5.0))).save(tmp_path / "one")
+    found = tf.Variable(0.0)
+    inner = tf.train.Checkpoint(k=found)
+    tf.train.Checkpoint(first=inner, inner=inner).restore(path).assert_consumed()
+    assert found.numpy() == 5.0
+    assert [name for name, _ in tf.train.list_variables(path)] == ["inner/k", "save_counter"]

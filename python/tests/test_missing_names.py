@@ -71,8 +71,14 @@ def test_version_and_devices():
     assert cpu.device_type == "CPU" and tf.config.list_physical_devices("GPU") == []
     with tf.device("/CPU:0"):
         assert "CPU:0" in tf.ones([1]).device
-    with pytest.raises(ValueError, match="test_missing_names.py"):
-        tf.device("/GPU:0")
+    with tf.device("/GPU:0"):
+        assert "CPU:0" in tf.ones([1]).device
+    tf.config.set_soft_device_placement(False)
+    try:
+        with pytest.raises(ValueError, match="test_missing_names.py"):
+            tf.device("/GPU:0")
+    finally:
+        tf.config.set_soft_device_placement(True)
     before = tf.config.experimental.get_memory_info("CPU:0")["current"]
     x = tf.ones([1000])
     info = tf.config.experimental.get_memory_info("CPU:0")

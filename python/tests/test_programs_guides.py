@@ -215,3 +215,178 @@ def test_hessians_inside_a_function():
         return tf.hessians(x[0] * x[1] * x[1], x)
 
     assert found(tf.constant([3.0, 2.0]))[0].numpy().tolist() == [[0.0, 4.0], [4.0, 6.0]]
+
+
+def test_features_of_a_table_are_stacked_in_the_order_of_its_columns():
+    table = {"survived": [0, 1, 1], "age": [22.0, 38.0, 26.0], "fare": [7.25, 71.5, 8.0]}
+    labels = table.pop("survived")
+    rows = tf.data.Dataset.from_tensor_slices((table, labels)).batch(2)
+    packed = rows.map(lambda features, label: (tf.stack(list(features.values()), axis=1), label))
+    x, y = next(iter(packed))
+    assert x.numpy().tolist() == [[22.0, 7.25], [38.0, 71.5]] and y.numpy().tolist() == [0, 1]
+
+
+def test_variables_that_are_reached_by_several_paths_are_restored_by_each(tmp_path):
+    saved = tf.train.Checkpoint()
+    saved.listed = [tf.Variable(1.0)]
+    saved.listed.append(tf.Variable(2.0))
+    saved.mapped = {"one": saved.listed[0]}
+    saved.mapped["two"] = saved.listed[1]
+    path = saved.save(tmp_path / "lists")
+    found = tf.Variable(0.0)
+    restored = tf.train.Checkpoint(mapped={"two": found})
+    restored.restore(path).expect_partial()
+    assert found.numpy() == 2.0
+
+
+def test_ragged_rows_beside_a_column():
+    rows = tf.ragged.constant([[10, 87, 12], [19, 53], [12, 32]])
+    assert (rows + [[1000], [2000], [3000]]).to_list() == [[1010, 1087, 1012], [2019, 2053], [3012, 3032]]
+    assert (3 - rows).to_list() == [[-7, -84, -9], [-16, -50], [-9, -29]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="do not broadcast"):
+        rows + tf.constant([1, 2, 3, 4, 5, 6, 7])  # as many as there are values
+    blocks = tf.ragged.constant([[[1, 2], [3, 4], [5, 6]], [[7, 8]]], ragged_rank=1)
+    assert (blocks + tf.constant([[10]])).to_list() == [[[11, 12], [13, 14], [15, 16]], [[17, 18]]]
+    assert (blocks * tf.constant([[[10, 20]], [[30, 40]]])).to_list() == [
+        [[10, 40], [30, 80], [50, 120]],
+        [[210, 320]],
+    ]
+    deep = tf.ragged.constant([[[1], [2, 3]], [[4, 5, 6]]])
+    assert (deep + tf.constant([[[100]], [[200]]])).to_list() == [[[101], [102, 103]], [[204, 205, 206]]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="do not broadcast"):
+        tf.ragged.constant([[1, 2], [3]]) + tf.ragged.constant([[1], [2, 3]])
+
+
+def test_windows_of_a_time_series_have_an_open_batch():
+    series = tf.keras.utils.timeseries_dataset_from_array(np.arange(101.0), None, 5, batch_size=32)
+    sizes = [batch.shape[0] for batch in series]
+    assert sizes == [32, 32, 32, 1] and series.element_spec.shape[0] is None
+    inputs = series.map(lambda batch: batch[:, :3])
+    assert inputs.element_spec.shape[0] is None and next(iter(inputs)).shape == (32, 3)
+
+
+def test_a_signature_names_what_does_not_fit():
+    @tf.function(input_signature=(tf.TensorSpec(shape=[None], dtype=tf.int32),))
+    def next_collatz(x):
+        return tf.where(x % 2 == 0, x // 2, 3 * x + 1)
+
+    assert next_collatz(tf.constant([1, 2])).numpy().tolist() == [4, 1]
+    for wrong in (tf.constant([[1, 2], [3, 4]]), tf.constant([1.0, 2.0])):
+        with pytest.raises(TypeError, match="by its input signature"):
+            next_collatz(wrong)
+
+
+def test_lengths_of_a_timeline_grow_from_no_rows():
+    steps = tf.zeros([0, 1], dtype=tf.string)
+    for name in ("open", "read"):
+        steps = tf.concat([steps, [[name]]], axis=0)
+    assert steps.numpy().tolist() == [[b"open"], [b"read"]]
+
+
+def test_tensors_with_the_methods_of_arrays():
+    names = ("__pos__", "astype", "clip", "data", "flatten", "max", "mean", "min", "ravel", "reshape", "transpose")
+    before = {name: vars(tf.Tensor).get(name) for name in names}
+    tf.experimental.numpy.experimental_enable_numpy_behavior()
+    try:
+        x = tf.reshape(tf.range(6), [2, 3])
+        assert x.reshape(3, 2).shape == (3, 2) and x.reshape((-1,)).shape == (6,) and x.ravel().shape == (6,)
+        assert x.astype("float32").dtype == tf.float32 and x.transpose().shape == (3, 2)
+        assert (int(x.max()), x.min(axis=0).numpy().tolist(), float(x.mean())) == (5, [0, 1, 2], 2.5)
+        assert x.max(axis=1, keepdims=True).numpy().tolist() == [[2], [5]]
+        assert x.clip(1, 3).numpy().tolist() == [[1, 1, 2], [3, 3, 3]]
+        flat = tf.function(lambda y: y.reshape(-1).astype(tf.float32))(x)
+        assert flat.numpy().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    finally:
+        for name, member in before.items():
+            delattr(tf.Tensor, name) if member is None else setattr(tf.Tensor, name, member)
+
+
+def test_the_next_number_has_the_gradient_of_its_argument():
+    x, towards = tf.constant([1.0, 2.0]), tf.constant([[3.0], [0.0]])
+    with tf.GradientTape() as tape:
+        tape.watch([x, towards])
+        y = tf.math.nextafter(x, towards)
+    dx, dy = tape.gradient(y, [x, towards])
+    assert dx.numpy().tolist() == [2.0, 2.0] and dy.numpy().tolist() == [[0.0], [0.0]]
+    assert tf.math.nextafter(0.0, 1.0).numpy() == np.nextafter(np.float32(0), np.float32(1))
+
+
+def test_options_of_the_graph_optimizer_are_kept():
+    tf.config.optimizer.set_experimental_options({"constant_folding": True})
+    assert tf.config.optimizer.get_experimental_options()["constant_folding"] is True
+    with pytest.raises(ValueError, match="unknown option 'folding'"):
+        tf.config.optimizer.set_experimental_options({"folding": True})
+
+
+def test_a_variable_of_a_loop_that_runs_no_step_has_no_value():
+    @tf.function
+    def last_of(n):
+        for i in tf.range(n):
+            last = i * 2
+        return last
+
+    @tf.function
+    def until(n):
+        i = 0
+        while i < n:
+            found = i
+            i += 1
+        return found
+
+    @tf.function
+    def with_temporary(n):
+        total = 0
+        for i in tf.range(n):
+            double = i * 2
+            total += double
+        return total
+
+    assert [int(f(tf.constant(3))) for f in (last_of, until, with_temporary)] == [4, 2, 6]
+    for f, name in ((last_of, "last"), (until, "found")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"`{name}` is set only inside .*, which ran no step"):
+            f(tf.constant(0))
+    assert int(with_temporary(tf.constant(0))) == 0
+
+
+def test_integers_have_no_negative_powers():
+    x = tf.constant([2, 3])
+    assert (x ** tf.constant([2, 0])).numpy().tolist() == [4, 1] and tf.pow(x, 3).numpy().tolist() == [8, 27]
+    for call in (
+        lambda: x**-1,
+        lambda: tf.pow(x, tf.constant([1, -2])),
+        lambda: tf.pow(tf.constant([1]), [-1]),
+        lambda: tf.function(lambda a, b: a**b)(x, tf.constant([1, -2])),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="negative integer powers"):
+            call()
+    assert (tf.constant([2.0]) ** -1).numpy().tolist() == [0.5]
+    assert tf.pow(tf.constant([2], tf.uint8), tf.constant([3], tf.uint8)).numpy().tolist() == [8]
+
+
+def test_the_state_of_a_reduction_keeps_its_form():
+    numbers, zero = tf.data.Dataset.range(3), tf.constant(0, tf.int64)
+    assert int(numbers.reduce(zero, lambda total, x: total + x)) == 3
+    total, count = numbers.reduce((zero, zero), lambda state, x: [state[0] + x, state[1] + 1])
+    assert (int(total), int(count)) == (3, 3)
+    assert numbers.reduce(tf.zeros([0], tf.int64), lambda s, x: tf.concat([s, [x]], 0)).numpy().tolist() == [0, 1, 2]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="structure of the state"):
+        numbers.reduce(zero, lambda state, x: [state, x])
+    with pytest.raises(TypeError, match="keep its type int64, got float32"):
+        numbers.reduce(zero, lambda state, x: tf.cast(state + x, tf.float32))
+
+
+def test_datasets_of_other_elements_are_not_joined():
+    one = tf.data.Dataset.from_tensors([1, 2])
+    assert len(list(one.concatenate(tf.data.Dataset.from_tensors([1, 2, 3])))) == 2
+    for other in (tf.data.Dataset.from_tensors([1.5]), tf.data.Dataset.from_tensors((1, 2))):
+        with pytest.raises(TypeError, match="concatenate: elements must have one"):
+            one.concatenate(other)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="window_size must be >= 1"):
+        list(one.group_by_window(lambda _: tf.constant(0, tf.int64), lambda key, window: window, 0))
+
+
+def test_windows_without_overlap_are_inverted_where_they_are_not_zero():
+    window = tf.signal.inverse_stft_window_fn(64)(64).numpy()
+    forward = tf.signal.hann_window(64).numpy()
+    assert window[0] == 0.0 and np.isfinite(window).all()
+    np.testing.assert_allclose(window[1:], 1 / forward[1:], rtol=1e-5)

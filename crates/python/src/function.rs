@@ -2,9 +2,10 @@
 
 use crate::array::wrap;
 use crate::call::{PyFunctionRef, call_back, into_python};
+use crate::containers::{KeyOrder, container_names};
 use crate::convert;
 use crate::frontier::Frontier;
-use crate::nest::{Leaves, Tree};
+use crate::nest::{Leaves, StaticValue, Tree};
 use crate::plan::Plan;
 use crate::recording;
 use crate::thread_bound::ThreadBound;
@@ -22,16 +23,19 @@ use taut_autodiff::nest::{Nest, strip_values, tensors};
 #[pyclass(frozen, weakref, module = "taut")]
 pub struct Function(taut::Function<Tree, Tree>, PyFunctionRef);
 
-/// Positional and keyword arguments as one structure.
+/// Positional and keyword arguments as one structure, and the kinds of containers in them if those matter.
 fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
     let mut parts: Vec<Tree> = Vec::with_capacity(args.len() + 1);
     for part in args.iter() {
         parts.push(Tree::of(&part, Leaves::Arguments)?);
     }
     parts.push(match kwargs {
-        None => Tree::Dict(Vec::new()),
+        None => Tree::Dict(Vec::new(), KeyOrder::default()),
         Some(kwargs) => Tree::of(kwargs.as_any(), Leaves::Arguments)?,
     });
+    if let Some(names) = container_names(args.py(), &parts)? {
+        parts.push(Tree::Value(StaticValue::Str(names)));
+    }
     Ok(Tree::Tuple(parts))
 }
 
@@ -39,6 +43,10 @@ fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> P
 fn run(py: Python<'_>, body: &Bound<'_, PyAny>, arguments: &Tree) -> PyResult<Tree> {
     let Tree::Tuple(parts) = arguments else {
         return Err(PyValueError::new_err("expected a structure of arguments"));
+    };
+    let parts = match parts.split_last() {
+        Some((Tree::Value(_), parts)) => parts,
+        _ => parts,
     };
     let (kwargs, args) =
         parts.split_last().ok_or_else(|| PyValueError::new_err("expected keyword arguments at the end"))?;

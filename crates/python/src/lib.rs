@@ -9,6 +9,7 @@ mod budget;
 mod call;
 mod callback;
 mod checkpoint;
+mod containers;
 mod control;
 mod convert;
 mod data;

@@ -1,6 +1,7 @@
 //! Nested Python structures for the engine: tensors, variables and other values in lists, tuples and dicts.
 
 use crate::array::{Array, ArrayValue, read, wrap};
+use crate::containers::{KeyOrder, TRACED, key_order, named_tuple, ordered_dict};
 use crate::convert;
 use crate::numpy::Memory;
 use crate::strings;
@@ -32,10 +33,10 @@ pub enum Tree {
     Value(StaticValue),
     List(Vec<Tree>),
     Tuple(Vec<Tree>),
-    /// A named tuple: its class, and its fields.
+    /// A named tuple or an extension type: its class, and its fields.
     NamedTuple(Py<PyType>, Vec<Tree>),
     /// Keys and values, in the order of the keys.
-    Dict(Vec<(StaticValue, Tree)>),
+    Dict(Vec<(StaticValue, Tree)>, KeyOrder),
     /// An `IndexedSlices`: values and indices, and the dense shape.
     IndexedSlices(Box<[Tree; 2]>, Vec<i64>),
 }
@@ -282,7 +283,8 @@ impl Tree {
                     dict.get_item(&key)?.unwrap_or_else(|| object.py().None().into_bound(object.py()));
                 Ok((StaticValue::of(&key), Tree::of(&value, leaves)?))
             };
-            return Ok(Tree::Dict(keys.iter().map(entry).collect::<PyResult<_>>()?));
+            let parts = keys.iter().map(entry).collect::<PyResult<_>>()?;
+            return Ok(Tree::Dict(parts, key_order(dict, &keys)?));
         }
         if object.is_none() {
             return Ok(Tree::Value(StaticValue::None));
@@ -307,7 +309,8 @@ impl Tree {
             let _level = NestingLevel::enter()?;
             let parts = method.call0()?.cast_into::<PyTuple>()?;
             let parts = parts.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?;
-            return Ok(Tree::Composite(object.get_type().unbind(), parts));
+            let (class, traced) = (object.get_type(), object.hasattr(pyo3::intern!(object.py(), TRACED))?);
+            return Ok(if traced { Tree::NamedTuple } else { Tree::Composite }(class.unbind(), parts));
         }
         let memory = if leaves == Leaves::Copies { Memory::Own } else { Memory::Share };
         let is_array = object.cast::<PyUntypedArray>().is_ok();
@@ -341,13 +344,10 @@ impl Tree {
             Tree::Value(value) => value.object(py)?,
             Tree::List(parts) => PyList::new(py, objects(py, parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, objects(py, parts)?)?.into_any(),
-            Tree::NamedTuple(class, parts) => class.bind(py).call1(PyTuple::new(py, objects(py, parts)?)?)?,
-            Tree::Dict(parts) => {
-                let dict = PyDict::new(py);
-                for (key, part) in parts {
-                    dict.set_item(key.object(py)?, part.object(py)?)?;
-                }
-                dict.into_any()
+            Tree::NamedTuple(class, parts) => named_tuple(py, class, objects(py, parts)?)?,
+            Tree::Dict(parts, order) => {
+                let values = parts.iter().map(|(_, part)| part.object(py)).collect::<PyResult<_>>()?;
+                ordered_dict(py, parts, order, values)?
             }
             Tree::IndexedSlices(parts, dims) => {
                 indexed_slices(py, [parts[0].object(py)?, parts[1].object(py)?], dims)?
@@ -367,7 +367,7 @@ impl Tree {
             | Tree::NamedTuple(_, parts) => {
                 parts.iter().for_each(|part| part.sources(found));
             }
-            Tree::Dict(parts) => parts.iter().for_each(|(_, part)| part.sources(found)),
+            Tree::Dict(parts, _) => parts.iter().for_each(|(_, part)| part.sources(found)),
             Tree::IndexedSlices(parts, _) => parts.iter().for_each(|part| part.sources(found)),
         }
     }
@@ -381,7 +381,7 @@ impl Tree {
             Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
                 parts.iter().any(Tree::holds_strings)
             }
-            Tree::Dict(parts) => parts.iter().any(|(_, part)| part.holds_strings()),
+            Tree::Dict(parts, _) => parts.iter().any(|(_, part)| part.holds_strings()),
         }
     }
 
@@ -397,9 +397,9 @@ impl Tree {
             Tree::List(parts) => Tree::List(all(parts)?),
             Tree::Tuple(parts) => Tree::Tuple(all(parts)?),
             Tree::NamedTuple(class, parts) => Tree::NamedTuple(class, all(parts)?),
-            Tree::Dict(parts) => {
+            Tree::Dict(parts, order) => {
                 let entry = |(key, part): (StaticValue, Tree)| Ok((key, part.with_static_strings(py)?));
-                Tree::Dict(parts.into_iter().map(entry).collect::<PyResult<_>>()?)
+                Tree::Dict(parts.into_iter().map(entry).collect::<PyResult<_>>()?, order)
             }
             other => other,
         })
@@ -414,7 +414,7 @@ impl Tree {
             Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
                 parts.iter().any(Tree::holds_objects)
             }
-            Tree::Dict(parts) => parts.iter().any(|(_, part)| part.holds_objects()),
+            Tree::Dict(parts, _) => parts.iter().any(|(_, part)| part.holds_objects()),
             Tree::IndexedSlices(..) => false,
         }
     }
@@ -435,13 +435,11 @@ impl Tree {
             Tree::Value(value) => value.object(py)?,
             Tree::List(parts) => PyList::new(py, all(parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, all(parts)?)?.into_any(),
-            Tree::NamedTuple(class, parts) => class.bind(py).call1(PyTuple::new(py, all(parts)?)?)?,
-            Tree::Dict(parts) => {
-                let dict = PyDict::new(py);
-                for (key, part) in parts {
-                    dict.set_item(key.object(py)?, part.filled(py, leaves)?)?;
-                }
-                dict.into_any()
+            Tree::NamedTuple(class, parts) => named_tuple(py, class, all(parts)?)?,
+            Tree::Dict(parts, order) => {
+                let values =
+                    parts.iter().map(|(_, part)| part.filled(py, leaves)).collect::<PyResult<_>>()?;
+                ordered_dict(py, parts, order, values)?
             }
             Tree::IndexedSlices(parts, dims) => {
                 let filled = all(&parts[..])?;
@@ -466,7 +464,7 @@ fn objects<'py>(py: Python<'py>, parts: &[Tree]) -> PyResult<Vec<Bound<'py, PyAn
 }
 
 /// An object of a class that is made of tensors, from its parts.
-fn composite<'py>(
+pub fn composite<'py>(
     py: Python<'py>,
     class: &Py<PyType>,
     parts: Vec<Bound<'py, PyAny>>,
@@ -507,7 +505,7 @@ impl Nest for Tree {
                 visit(Leaf::Parts(parts.len()));
                 parts.iter().for_each(|part| part.leaves(visit));
             }
-            Tree::Dict(parts) => {
+            Tree::Dict(parts, _) => {
                 visit(Leaf::Parts(parts.len()));
                 for (key, part) in parts {
                     match key {
@@ -542,8 +540,9 @@ impl Nest for Tree {
             Tree::NamedTuple(class, parts) => {
                 Tree::NamedTuple(Python::attach(|py| class.clone_ref(py)), all(parts))
             }
-            Tree::Dict(parts) => {
-                Tree::Dict(parts.iter().map(|(key, part)| (key.copy(), part.rebuild(tensors))).collect())
+            Tree::Dict(parts, order) => {
+                let parts = parts.iter().map(|(key, part)| (key.copy(), part.rebuild(tensors))).collect();
+                Tree::Dict(parts, order.clone())
             }
             Tree::IndexedSlices(parts, dims) => {
                 let [values, indices] = &**parts;

@@ -44,10 +44,10 @@ pub fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
             let columns = (0..parts.len()).map(|i| column(in_tuple, i)).collect::<taut::Result<_>>()?;
             Ok(Tree::NamedTuple(Python::attach(|py| class.clone_ref(py)), columns))
         }
-        Some(Tree::Dict(parts)) => {
+        Some(Tree::Dict(parts, order)) => {
             let column = |i: usize| {
                 let part = |element: &Tree| match element {
-                    Tree::Dict(parts) => {
+                    Tree::Dict(parts, _) => {
                         parts.get(i).map_or_else(|| element.clone(), |(_, part)| part.clone())
                     }
                     other => other.clone(),
@@ -55,7 +55,8 @@ pub fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
                 window_of(elements.iter().map(part).collect())
             };
             let entry = |(i, (key, _)): (usize, &(StaticValue, Tree))| Ok((key.copy(), column(i)?));
-            Ok(Tree::Dict(parts.iter().enumerate().map(entry).collect::<taut::Result<_>>()?))
+            let columns = parts.iter().enumerate().map(entry).collect::<taut::Result<_>>()?;
+            Ok(Tree::Dict(columns, order.clone()))
         }
         _ => dataset_leaf(elements),
     }

@@ -35,8 +35,18 @@ def _log_uniform_probability(classes: Tensor, number: int) -> Tensor:
 
 
 def _sample_candidates(
-    name: str, chance: Any, true_classes: TensorLike, num_true: int, count: int, unique: bool, number: int, seed: Any
+    name: str,
+    chance: Any,
+    true_classes: TensorLike,
+    num_true: int,
+    count: int,
+    unique: bool,
+    number: int,
+    seed: Any,
+    quantile: Any = None,
 ) -> Candidates:
+    """Samples classes. `chance(classes, number)` are probabilities; `quantile(even)`, for other distributions than the uniform
+    and the log-uniform one, the classes of uniform samples."""
     true_classes, count, number = as_tensor(true_classes), int(count), int(number)
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
         refuse(name, f"true_classes must have shape [batch, {num_true}], got {true_classes.shape}")
@@ -53,11 +63,12 @@ def _sample_candidates(
         tries = -negated[-1]
     else:
         even = raw.stateless_uniform(key, [count], 0.0, 1.0, dtypes.float32)
-        spread = (
-            even * float(number)
-            if chance is _uniform_probability
-            else raw.exp(even * float(np.log(number + 1.0))) - 1.0
-        )
+        if quantile is not None:
+            spread = cast_to(quantile(even), dtypes.float32)
+        elif chance is _uniform_probability:
+            spread = even * float(number)
+        else:
+            spread = raw.exp(even * float(np.log(number + 1.0))) - 1.0
         classes = raw.clip_by_value(raw.floor(spread), 0.0, float(number - 1))
     classes = raw.cast(classes, dtypes.int64)
 
@@ -96,6 +107,91 @@ def log_uniform_candidate_sampler(
     return _sample_candidates(
         name, _log_uniform_probability, true_classes, num_true, num_sampled, unique, range_max, seed
     )
+
+
+def fixed_unigram_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    vocab_file: str = "",
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+    num_shards: int = 1,
+    shard: int = 0,
+    unigrams: Any = (),
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Samples classes with probabilities proportional to given counts raised to the power `distortion`.
+
+    The counts are `unigrams`, or the last fields of the lines of `vocab_file`; the first `num_reserved_ids` classes are never
+    sampled. With several shards, classes `shard`, `shard + num_shards`, ... are sampled.
+    """
+    name = "fixed_unigram_candidate_sampler"
+    if bool(vocab_file) == bool(len(unigrams)):
+        refuse(name, "exactly one of vocab_file and unigrams must be given")
+    if vocab_file:
+        with open(vocab_file, encoding="utf-8") as lines:
+            unigrams = [float(line.rsplit(",", 1)[-1]) for line in lines if line.strip()]
+    weights = np.zeros(int(range_max), np.float64)
+    counts = np.asarray(unigrams, np.float64)
+    if num_reserved_ids + len(counts) != range_max:
+        refuse(name, f"expected range_max = {num_reserved_ids} + {len(counts)} classes, got {range_max}")
+    if not 0 <= shard < num_shards:
+        refuse(name, f"shard must be in [0, {num_shards}), got {shard}")
+    weights[num_reserved_ids:] = counts**distortion
+    weights[np.arange(range_max) % num_shards != shard] = 0
+    return _sample_weighted(name, weights, true_classes, num_true, num_sampled, unique, seed)
+
+
+def learned_unigram_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Samples classes with probabilities that are learned from the true classes of earlier calls.
+
+    The counts of a call site are kept as long as the program runs: each class begins with one, and each true class adds one
+    after the samples are drawn.
+    """
+    name = "learned_unigram_candidate_sampler"
+    true = as_tensor(true_classes)
+    if true.is_symbolic:
+        refuse(name, "the counts of a traced function are not known: call it op by op", ValueError)
+    counts = _learned.setdefault((_native.calling_line(), int(range_max)), np.ones(int(range_max)))
+    made = _sample_weighted(name, counts, true, num_true, num_sampled, unique, seed)
+    np.add.at(counts, np.asarray(true).reshape(-1), 1.0)
+    return made
+
+
+#: The counts of `learned_unigram_candidate_sampler`, by call site and number of classes.
+_learned: dict[tuple[str, int], np.ndarray] = {}
+
+
+def _sample_weighted(
+    name: str, weights: np.ndarray, true_classes: TensorLike, num_true: int, count: int, unique: bool, seed: Any
+) -> Candidates:
+    """Samples classes with probabilities proportional to these weights."""
+    if not (weights >= 0).all() or not weights.sum() > 0:
+        refuse(name, "weights must be >= 0, and one must be > 0")
+    if unique and count > int((weights > 0).sum()):
+        refuse(name, f"num_sampled must be <= {int((weights > 0).sum())}, the number of classes, got {count}")
+    chances = _native.own_tensor((weights / weights.sum()).astype(np.float32))
+    ends = _native.own_tensor(np.cumsum(weights / weights.sum()).astype(np.float32))
+
+    def chance(classes: Tensor, number: int) -> Tensor:
+        return raw.gather(chances, classes, 0)
+
+    def drawn(even: Tensor) -> Tensor:
+        return raw.searchsorted(ends, even, True)
+
+    return _sample_candidates(name, chance, true_classes, num_true, count, unique, len(weights), seed, drawn)
 
 
 def _sampled_logits(

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def zeros(shape: ShapeLike, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
-    """Creates a tensor of zeros."""
+    """Creates a tensor of zeros; empty strings are those of strings."""
+    if dtypes.as_dtype(dtype) == dtypes.string:
+        return raw.broadcast_to(as_tensor(""), as_shape(shape))
     return raw.zeros(as_shape(shape), dtype)
 
 

@@ -141,6 +141,8 @@ class experimental:  # noqa: N801
     stateless_fold_in = staticmethod(fold_in)
     stateless_shuffle = staticmethod(stateless_shuffle)
     stateless_split = staticmethod(split)
+    Algorithm: Any
+    create_rng_state: Any
 
 
 class Algorithm(enum.Enum):
@@ -155,3 +157,7 @@ def create_rng_state(seed: int, alg: Any) -> Tensor:
     """The state of a generator for a seed, of TensorFlow's size: three integers."""
     check_algorithm("create_rng_state", alg)
     return as_tensor(np.array([int(seed) % 2**64, 0, 0], np.uint64).view(np.int64))
+
+
+experimental.Algorithm = Algorithm
+experimental.create_rng_state = staticmethod(create_rng_state)

@@ -123,6 +123,21 @@ class experimental:  # noqa: N801
     """The namespace `tf.nn.experimental`."""
 
     @staticmethod
+    def general_dropout(
+        x: TensorLike, rate: Any, uniform_sampler: Any, noise_shape: Any = None, name: str | None = None
+    ) -> Tensor:
+        """Dropout with random numbers of `uniform_sampler(shape=..., dtype=...)` in [0, 1)."""
+        x = as_tensor(x)
+        if not x.dtype.is_floating:
+            refuse("general_dropout", f"expected floats, got {x.dtype.name}", ValueError)
+        if not isinstance(rate, _native.Array) and not 0 <= rate < 1:
+            refuse("general_dropout", f"rate must be in [0, 1), got {rate}", ValueError)
+        given = list(x.shape) if noise_shape is None else list(noise_shape)
+        shape = [own if size is None else int(size) for size, own in zip(given, x.shape)]
+        kept = raw.greater_equal(uniform_sampler(shape=shape, dtype=x.dtype), rate)
+        return raw.where(kept, x / (1 - rate), raw.zeros_like(x))
+
+    @staticmethod
     def stateless_dropout(
         x: TensorLike,
         rate: Any,

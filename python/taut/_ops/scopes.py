@@ -82,11 +82,18 @@ def control_dependencies(control_inputs: Any) -> Iterator[None]:
 
 
 def device(device_name: Any) -> contextlib.AbstractContextManager[None]:
-    """A context manager for the device of ops. The CPU is the only device; any other name is an error."""
-    if device_name is not None and "cpu" not in str(device_name).lower():
-        refuse(
-            "device", f"device_name must be a CPU such as '/CPU:0', the only device, got {device_name!r}", ValueError
-        )
+    """A context manager for the device of ops. The CPU is the only device, on which all ops run.
+
+    The name of another device is an error if `tf.config.set_soft_device_placement(False)` was called.
+    """
+    from ..config import get_soft_device_placement
+    from ..device_spec import DeviceSpec
+
+    if device_name is not None and not callable(device_name):
+        name = device_name.to_string() if isinstance(device_name, DeviceSpec) else str(device_name)
+        spec = DeviceSpec.from_string(name)
+        if spec.device_type not in (None, "CPU") and not get_soft_device_placement():
+            refuse("device", f"device_name must be a CPU such as '/CPU:0', the only device, got {name!r}", ValueError)
     return contextlib.nullcontext()
 
 

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import _raw_ops as raw, dtypes
 from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
@@ -450,5 +452,13 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
     """The next number of the type of `x1` in the direction of `x2`."""
     from ..array_api._elementwise import nextafter as next_number
+    from ..custom_gradient import custom_gradient
 
-    return next_number(as_tensor(x1), as_tensor(x2))
+    x1, x2 = as_tensor(x1), as_tensor(x2)
+    shape = np.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
+
+    @custom_gradient
+    def found(x1: Tensor, x2: Tensor) -> Any:
+        return next_number(x1, x2), lambda upstream: (upstream, raw.zeros_like(x2))
+
+    return found(raw.broadcast_to(x1, shape), raw.broadcast_to(x2, shape))

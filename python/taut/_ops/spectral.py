@@ -171,7 +171,8 @@ def inverse_stft_window_fn(
         overlaps = -(-length // step)
         squares = raw.reshape(resized(raw.square(forward), 0, overlaps * step), [overlaps, step])
         total = raw.broadcast_to(raw.sum(squares, 0, True), [overlaps, step])
-        return forward / raw.reshape(total, [overlaps * step])[:length]
+        # A window without overlap may end in 0, which no frame can restore.
+        return raw.div_no_nan(forward, raw.reshape(total, [overlaps * step])[:length])
 
     return inverse_window
 

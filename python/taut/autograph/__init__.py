@@ -11,7 +11,7 @@ from . import experimental
 from .analysis import runs_as_it_is, trace_memo
 from .callables import is_wanted, python_function
 
-__all__ = ["experimental", "lazily_converted", "needs_no_conversion", "to_code", "to_graph"]
+__all__ = ["experimental", "lazily_converted", "needs_no_conversion", "to_code", "to_graph", "trace"]
 
 
 def lazily_converted(function: Callable) -> Callable:
@@ -53,7 +53,12 @@ def needs_no_conversion(callee: Callable, args: tuple, kwargs: dict) -> bool:
     )
 
 
-def to_graph(entity: Callable, recursive: bool = True) -> Callable:
+def trace(*args: Any) -> None:
+    """Prints its arguments when a function is traced, not when it runs."""
+    print(*args)
+
+
+def to_graph(entity: Callable, recursive: bool = True, experimental_optional_features: Any = None) -> Callable:
     """Converts a function now, so that tensors may decide its control flow when it is traced.
 
     With `recursive`, functions that it calls are converted, too. Raises ValueError if it cannot be converted.

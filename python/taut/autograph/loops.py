@@ -89,7 +89,7 @@ class Statement:
         for _ in range(6):
             attempt = _Attempt(self, start, plan, numbers, ends)
             try:
-                done = loop(values.handed(start, plan) or [], attempt.enter, attempt.leave)
+                done = self._checked(loop, start, plan, attempt)
                 return self._last(start, plan, ends, done)
             except RetraceWithPlan as again:
                 numbers = set() if tried else _unlike(start, plan, again.plan)
@@ -103,6 +103,23 @@ class Statement:
                 tried = True
         message = f"the variables of this `{self.what}` must have the same types each time it is traced"
         raise ValueError(values.problem(message, "initialize them with tensors before the loop"))
+
+    def _checked(self, loop: Callable, start: list, plan: Plan, attempt: _Attempt) -> list:
+        """Runs the loop. If it creates variables, it must run a step, which is checked when it has ended."""
+        tensors = values.handed(start, plan) or []
+        made = [
+            name for name, value, slots in zip(self.names, start, plan) if isinstance(value, values.Undefined) and slots
+        ]
+        if not made:
+            return loop(tensors, attempt.enter, attempt.leave)
+        *done, has_run = loop(
+            [*tensors, _native.as_tensor(False)],
+            lambda states: attempt.enter(states[:-1]),
+            lambda: [*attempt.leave(), _native.as_tensor(True)],
+        )
+        reason = f"`{made[0]}` is set only inside this `{self.what}`, which ran no step"
+        raw.ensure(has_run, values.problem(reason, f"set `{made[0]}` before the loop"))
+        return done
 
     def carried(self, name: str, before: Any, after: Any) -> list:
         """The slots of a variable from step to step."""

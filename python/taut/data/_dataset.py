@@ -324,7 +324,7 @@ class Dataset(PythonStages):
         """Combines consecutive elements along a new first axis."""
         size, count = size_of("batch", "batch_size", batch_size, 1), self._native.cardinality()
         return self._stage(
-            self._native.batch(size, drop_remainder),
+            _specs.mark_batches(self._native.batch(size, drop_remainder), drop_remainder),
             lambda: _specs.batched(self._elements, size, count, drop_remainder),
             lambda: _specs.batched_spec(self._spec, size if drop_remainder else None),
         )
@@ -343,7 +343,7 @@ class Dataset(PythonStages):
         values = [] if padding_values is None else nest.flatten(padding_values)
         size = size_of("padded_batch", "batch_size", batch_size, 1)
         return self._stage(
-            self._native.padded_batch(size, shapes, values, drop_remainder),
+            _specs.mark_batches(self._native.padded_batch(size, shapes, values, drop_remainder), drop_remainder),
             spec=lambda: _specs.padded_spec(self._spec, shapes, size if drop_remainder else None),
         )
 
@@ -444,9 +444,9 @@ class Dataset(PythonStages):
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """Appends the elements of another dataset."""
-        native = self._native.concatenate(dataset._native)
+        _specs.check_alike("concatenate", self._spec, dataset._spec)
         return self._stage(
-            native,
+            self._native.concatenate(dataset._native),
             lambda: _specs.common([self._elements, dataset._elements]),
             lambda: _specs.common_spec([self._spec, dataset._spec]),
         )
@@ -462,7 +462,7 @@ class Dataset(PythonStages):
         if _native.is_tracing():
             return _stages.reduced_in_trace(iter(self), state, step)
         for element in self:
-            state = step(state, element)
+            state = _stages.same_state(state, step(state, element))
         return state
 
     # What it is, and what is in it.
@@ -477,7 +477,7 @@ class Dataset(PythonStages):
 
         A first element is computed for this only if a stage does not tell otherwise, and is delivered later.
         """
-        return self._first_spec() if self._spec is None else self._spec
+        return _specs.of_first(self._first_spec(), self._native) if self._spec is None else self._spec
 
     def _first_spec(self) -> Any:
         """The types and shapes of the first element."""

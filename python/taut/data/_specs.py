@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -212,6 +213,41 @@ def common_spec(structures: list) -> Any:
         except (TypeError, ValueError):
             return None
     return found
+
+
+# Stages whose last batch may be smaller than the others.
+_uneven: weakref.WeakSet[_native.Dataset] = weakref.WeakSet()
+
+
+def mark_batches(stage: _native.Dataset, exact: bool) -> _native.Dataset:
+    """The stage, noted as one whose last batch may be smaller unless the sizes are exact."""
+    if not exact:
+        _uneven.add(stage)
+    return stage
+
+
+def of_first(structure: Any, stage: _native.Dataset) -> Any:
+    """The specs of the first element as those of all: without the first size if one of the stages makes uneven batches."""
+    rest = [stage]
+    while rest:
+        one = rest.pop()
+        if one in _uneven:
+            return _resized(structure, lambda shape: [None, *shape[1:]] if len(shape) else shape)
+        rest.extend(one.parents)
+    return structure
+
+
+def check_alike(stage: str, one: Any, other: Any) -> None:
+    """Raises TypeError if elements with these specs, where they are known, differ in structure or in types."""
+    if one is None or other is None:
+        return
+    try:
+        nest.assert_same_structure(one, other)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{stage}: elements must have one structure, got {one} and {other}: {error}") from None
+    for mine, theirs in zip(nest.flatten(one), nest.flatten(other)):
+        if getattr(mine, "dtype", None) != getattr(theirs, "dtype", None):
+            raise TypeError(f"{stage}: elements must have one type, got {mine} and {theirs}")
 
 
 def window_spec(structure: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from .. import _native, _raw_ops as raw, nest
 from ..errors import InvalidArgumentError
 from ..function import Function
+from ._structures import size_of
 
 
 def traced(function: Callable) -> Callable:
@@ -78,10 +79,23 @@ def grouped(dataset: Iterable, key_func: Callable, reduce_func: Callable, size: 
         key = int(applied(key_func, element))
         window = windows.setdefault(key, [])
         window.append(element)
-        if len(window) >= int(size(key)):
+        if len(window) >= size_of("group_by_window", "window_size", size(key), 1):
             yield from reduce_func(_native.own_tensor(np.int64(key)), held(windows.pop(key)))
     for key in sorted(windows):
         yield from reduce_func(_native.own_tensor(np.int64(key)), held(windows[key]))
+
+
+def same_state(before: Any, after: Any) -> Any:
+    """The new state of a reduction; raises InvalidArgumentError if it has another structure or another type."""
+    try:
+        nest.assert_same_structure(before, after, check_types=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"reduce: reduce_func must return the structure of the state: {error}") from None
+    made = nest.map_structure(_native.as_tensor, after)
+    for one, other in zip(nest.flatten(before), nest.flatten(made)):
+        if one.dtype != other.dtype:
+            raise TypeError(f"reduce: the state must keep its type {one.dtype.name}, got {other.dtype.name}")
+    return nest.pack_sequence_as(before, nest.flatten(made))
 
 
 def reduced_in_trace(iterator: Any, state: Any, step: Callable) -> Any:

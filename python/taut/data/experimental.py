@@ -64,6 +64,26 @@ def at(dataset: Dataset, index: Any) -> Any:
     return dataset._at(index)
 
 
+class TFRecordWriter:
+    """Writes the elements of a dataset of strings as records of a file."""
+
+    def __init__(self, filename: Any, compression_type: str | None = None) -> None:
+        self._filename, self._compression = filename, compression_type
+
+    def write(self, dataset: Dataset) -> None:
+        """Writes all elements, which must be scalars of strings."""
+        from ..io import TFRecordWriter as Writer
+
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"TFRecordWriter.write: expected a dataset, got {dataset!r}")
+        spec = dataset.element_spec
+        if getattr(spec, "dtype", None) != dtypes.string or spec.shape.rank not in (0, None):
+            raise TypeError(f"TFRecordWriter.write: elements must be scalars of strings, got {spec}")
+        with Writer(self._filename, self._compression) as writer:
+            for record in dataset:
+                writer.write(record)
+
+
 def from_list(elements: list, name: str | None = None) -> Dataset:
     """A dataset of the elements of a list."""
     if not isinstance(elements, list) or not elements:
@@ -293,6 +313,7 @@ __all__ = [
     "RandomDataset",
     "Reducer",
     "SqlDataset",
+    "TFRecordWriter",
     "ThreadingOptions",
     "assert_cardinality",
     "at",

@@ -20,13 +20,15 @@ def async_clear_error() -> None:
     """Clears errors of asynchronous execution. There are none: calls raise their errors themselves."""
 
 
-__all__ = ["Optional", "async_clear_error", "async_scope", "dlpack", "numpy"]
+__all__ = ["ExtensionType", "ExtensionTypeSpec", "Optional", "async_clear_error", "async_scope", "dlpack", "numpy"]
 _missing, __dir__ = _namespace.plain(__name__)
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in ("ExtensionType", "ExtensionTypeSpec"):
+        return getattr(importlib.import_module("taut.extension_type"), name)
     if name == "Optional":
         from ..data._iterators import Optional
 
