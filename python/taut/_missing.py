@@ -25,9 +25,9 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "tf.strings.to_hash_bucket_fast is TensorFlow's hash of strings; Keras's preprocessing layers replace feature columns",
     ),
     (
-        "Audio files, and the logarithm of a matrix",
-        "audio linalg.logm",
-        "tf.signal makes spectrograms; tf.linalg.eig gives the logarithm of a matrix that is not defective",
+        "Audio files",
+        "audio",
+        "tf.signal makes spectrograms",
     ),
     (
         "Quantised and opaque types",
