@@ -46,7 +46,6 @@ class Dataset(PythonStages):
         options: Options | None = None,
     ) -> None:
         self._native = native
-        self._epochs = 0
         # An iterator that has computed its first element for its specs. The next iteration takes it.
         self._begun: DatasetIterator | None = None
         self._find_elements, self._find_spec = elements, spec
@@ -511,9 +510,25 @@ class Dataset(PythonStages):
         begun, self._begun = self._begun, None
         if begun is not None:
             return begun
-        epoch = self._epochs
-        self._epochs += 1
+        # One that no iteration over another dataset with the same random stage has had: every `shuffled.take(1)` draws anew.
+        epoch = max(_epochs.get(stage, 0) for stage in self._random_stages())
+        self._count_epoch(epoch)
         return DatasetIterator(self._native.iterate((epoch, 0)), self)
+
+    def _random_stages(self) -> list[_native.Dataset]:
+        """The last stage, and those before it that draw random numbers."""
+        found, rest = [self._native], [self._native]
+        while rest:
+            stage = rest.pop()
+            rest.extend(stage.parents)
+            if stage in _seeds:
+                found.append(stage)
+        return found
+
+    def _count_epoch(self, epoch: int) -> None:
+        """Notes that an iteration over an epoch has begun."""
+        for stage in self._random_stages():
+            _epochs[stage] = max(_epochs.get(stage, 0), epoch + 1)
 
     def __iter__(self) -> Any:
         return traced_iterator(self, self._first_spec()) if _native.is_tracing() else self._start()
@@ -559,6 +574,8 @@ class Dataset(PythonStages):
 
 #: The seeds of the stages that draw random numbers.
 _seeds: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
+# The number of iterations that have begun, by stage.
+_epochs: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
 
 
 def _seeded(stage: _native.Dataset, seed: int) -> _native.Dataset:

@@ -161,7 +161,7 @@ class DatasetIterator(Iterator):
             )
         self._running = self._dataset._native.iterate((epoch, delivered))
         self._ahead.clear()
-        self._dataset._epochs = max(self._dataset._epochs, epoch + 1)
+        self._dataset._count_epoch(epoch)
 
     def _pull(self) -> Any:
         return self._ahead.pop() if self._ahead else next(self._running)
