@@ -258,9 +258,7 @@ def test_mixed_precision_keeps_weights_in_32_bits():
 
 def test_loss_scaling_prevents_underflow():
     layers = [
-        keras.layers.Dense(
-            1, use_bias=False, kernel_initializer="ones", activation="sigmoid", dtype="mixed_float16"
-        )
+        keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", activation="sigmoid", dtype="mixed_float16")
         for _ in range(15)
     ]
     model = keras.Sequential([keras.Input([1]), *layers])
