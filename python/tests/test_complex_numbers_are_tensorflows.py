@@ -358,3 +358,11 @@ def test_least_squares_with_a_regularizer() -> None:
     a, b = complex_cases.Z.T, complex_cases.W.T
     wanted = np.linalg.solve(a.conj().T @ a + 0.5 * np.eye(2), a.conj().T @ b)
     np.testing.assert_allclose(tf.linalg.lstsq(a, b, 0.5).numpy(), wanted, atol=1e-12)
+
+
+def test_only_the_lower_triangle_and_the_real_diagonal_of_a_hermitian_matrix_are_read() -> None:
+    hermitian = complex_cases.SQUARE @ complex_cases.SQUARE.conj().T + np.eye(3)
+    other = hermitian + 1j * np.diag([1.0, -2.0, 0.5]) + np.triu(np.ones((3, 3)), 1)
+    np.testing.assert_array_equal(tf.linalg.cholesky(other).numpy(), tf.linalg.cholesky(hermitian).numpy())
+    np.testing.assert_array_equal(tf.linalg.eigvalsh(other).numpy(), tf.linalg.eigvalsh(hermitian).numpy())
+    np.testing.assert_array_equal(tf.linalg.eigh(other)[1].numpy(), tf.linalg.eigh(hermitian)[1].numpy())

@@ -263,6 +263,7 @@ fn eigh_of<T: Scalar>(
     for batch in 0..batches {
         crate::pool::check_interrupt();
         input.load(batch, work.as_mut());
+        take_real_diagonal(work.as_mut());
         let mut finite = true;
         for j in 0..n {
             for i in 0..n {

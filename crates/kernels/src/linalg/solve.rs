@@ -37,6 +37,7 @@ fn cholesky_of<T: Scalar>(a: View<'_>, mut out: ViewMut<'_>, scratch: &mut [u8])
     for batch in 0..batches {
         crate::pool::check_interrupt();
         input.load(batch, work.as_mut());
+        take_real_diagonal(work.as_mut());
         llt::factor::cholesky_in_place(
             work.as_mut(),
             llt::factor::LltRegularization::default(),

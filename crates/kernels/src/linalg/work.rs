@@ -198,6 +198,13 @@ pub(super) fn conjugate<T: Scalar>(mut matrix: MatMut<'_, T>) {
     }
 }
 
+/// Drops the imaginary parts of the diagonal, which a Hermitian matrix does not have.
+pub(super) fn take_real_diagonal<T: Scalar>(mut matrix: MatMut<'_, T>) {
+    for i in 0..matrix.nrows() {
+        matrix[(i, i)] = T::from_f64(matrix[(i, i)].parts().re);
+    }
+}
+
 /// The bytes a caller must provide for `need`, wherever they start.
 pub(super) fn bytes(need: StackReq) -> usize {
     need.unaligned_bytes_required()
