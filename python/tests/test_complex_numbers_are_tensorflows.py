@@ -49,7 +49,19 @@ def test_result_is_tensorflows(name: str) -> None:
     _check(complex_cases.CASES[name](tf), ANSWERS[name])
 
 
-@pytest.mark.parametrize("name", ["fft complex64", "stft", "dct 3 ortho", "gradient of power", "gradient of irfft"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fft complex64",
+        "stft",
+        "dct 3 ortho",
+        "gradient of power",
+        "gradient of irfft",
+        "gradient of svd",
+        "logm",
+        "slogdet",
+    ],
+)
 def test_traced_result_is_tensorflows(name: str) -> None:
     _check(tf.function(lambda: complex_cases.CASES[name](tf))(), ANSWERS[name])
 

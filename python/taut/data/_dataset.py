@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import weakref
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +14,7 @@ from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from ..function import Function
 from ..shape import TensorShape
 from ..spec import TensorSpec
-from . import _specs, _stages
+from . import _epochs, _specs, _stages
 from ._iterators import DatasetIterator, NumpyIterator, traced_iterator
 from ._options import DatasetOptions as Options
 from ._python_stages import PythonStages
@@ -224,7 +222,7 @@ class Dataset(PythonStages):
             return Dataset._from_iterators(elements, known, spec)
         sources = [(dataset._native, weight) for dataset, weight in pairs]
         start = _seed(seed)
-        return Dataset(_seeded(_native.Dataset.sample_from(sources, start), start), known, spec)
+        return Dataset(_epochs.seeded(_native.Dataset.sample_from(sources, start), start), known, spec)
 
     @staticmethod
     def choose_from_datasets(datasets: list, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
@@ -372,7 +370,7 @@ class Dataset(PythonStages):
             whole = int(buffer_size) == UNKNOWN_CARDINALITY
             size = 2**62 if whole else size_of("shuffle", "buffer_size", buffer_size, 1)
         start = _seed(seed)
-        return self._uniform(_seeded(self._native.shuffle(size, buffer_bytes, start, each), start))
+        return self._uniform(_epochs.seeded(self._native.shuffle(size, buffer_bytes, start, each), start))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
         """Repeats the dataset `count` times, or infinitely."""
@@ -496,39 +494,13 @@ class Dataset(PythonStages):
         known = self._elements
         return None if known is None else _specs.exactly(known.each)
 
-    def _seeds_digest(self) -> int:
-        """A number that depends on the seeds of all stages."""
-        found, rest = [], [self._native]
-        while rest:
-            stage = rest.pop()
-            found.append(str(_seeds.get(stage)))
-            rest.extend(stage.parents)
-        return zlib.crc32(" ".join(found).encode())
-
     def _start(self) -> DatasetIterator:
         """An iterator over the next epoch."""
         begun, self._begun = self._begun, None
         if begun is not None:
             return begun
-        # One that no iteration over another dataset with the same random stage has had: every `shuffled.take(1)` draws anew.
-        epoch = max(_epochs.get(stage, 0) for stage in self._random_stages())
-        self._count_epoch(epoch)
+        epoch = _epochs.next_epoch(self._native)
         return DatasetIterator(self._native.iterate((epoch, 0)), self)
-
-    def _random_stages(self) -> list[_native.Dataset]:
-        """The last stage, and those before it that draw random numbers."""
-        found, rest = [self._native], [self._native]
-        while rest:
-            stage = rest.pop()
-            rest.extend(stage.parents)
-            if stage in _seeds:
-                found.append(stage)
-        return found
-
-    def _count_epoch(self, epoch: int) -> None:
-        """Notes that an iteration over an epoch has begun."""
-        for stage in self._random_stages():
-            _epochs[stage] = max(_epochs.get(stage, 0), epoch + 1)
 
     def __iter__(self) -> Any:
         return traced_iterator(self, self._first_spec()) if _native.is_tracing() else self._start()
@@ -570,17 +542,6 @@ class Dataset(PythonStages):
         count = self._native.cardinality()
         words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length"}
         return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
-
-
-#: The seeds of the stages that draw random numbers.
-_seeds: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
-# The number of iterations that have begun, by stage.
-_epochs: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
-
-
-def _seeded(stage: _native.Dataset, seed: int) -> _native.Dataset:
-    _seeds[stage] = seed
-    return stage
 
 
 def _seed(seed: int | None) -> int:
