@@ -26,8 +26,8 @@ def seeds_digest(last: _native.Dataset) -> int:
 
 
 def next_epoch(last: _native.Dataset) -> int:
-    """The epoch of the next iteration: one that no iteration over another dataset with the same random stage has had, so that every
-    `shuffled.take(1)` draws another order.
+    """The epoch of the next iteration: one that no iteration over another dataset with the same random stage has had, so
+    that every `shuffled.take(1)` draws another order.
     """
     epoch = max(_epochs.get(stage, 0) for stage in _random_stages(last))
     count_epoch(last, epoch)
