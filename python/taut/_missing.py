@@ -17,11 +17,6 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "Keras's preprocessing layers replace feature columns; unicodedata names characters",
     ),
     (
-        "The logarithm of a matrix",
-        "linalg.logm",
-        "tf.linalg.eig gives the logarithm of a matrix that is not defective",
-    ),
-    (
         "Quantised and opaque types",
         """qint8 qint16 qint32 quint8 quint16 quantization.dequantize quantization.quantize quantization.quantized_concat
         resource variant""",

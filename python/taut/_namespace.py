@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import sys
 import types
 from collections.abc import Callable
@@ -34,11 +35,20 @@ def resolve(name: str, row: Row) -> Any:
                 found = recorded(found)
                 # A pickle names the module.
                 setattr(sys.modules[module], own, found)
+            elif isinstance(found, types.FunctionType) and module.startswith("taut.keras.backend."):
+                found.__signature__ = _without_annotations(found)  # type: ignore[attr-defined]
             return found
         case Wrapped(module, function, op):
             return getattr(importlib.import_module(module), function)(name, getattr(_raw_ops, op))
         case Missing(full_name):
             return importlib.import_module("taut.keras.backend.missing").missing(full_name)
+
+
+def _without_annotations(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function of the backend as that of Keras's own, which has names and defaults alone."""
+    own = inspect.signature(function)
+    parameters = [one.replace(annotation=inspect.Parameter.empty) for one in own.parameters.values()]
+    return own.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
 
 
 def lazy(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

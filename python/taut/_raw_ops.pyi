@@ -172,7 +172,7 @@ def check_numerics(tensor: TensorLike, message: str, *, name: str | None = ...) 
     """Returns the tensor, or an error with this message if an element is NaN or infinite. The gradient is checked too."""
 
 def cholesky(a: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The Cholesky decomposition `a = L @ transpose(L)` of symmetric positive definite matrices, with `L` lower triangular."""
+    """The Cholesky decomposition `a = L @ adjoint(L)` of symmetric (Hermitian) positive definite matrices, with `L` lower triangular."""
 
 def clip_by_global_norm(
     tensors: Sequence[TensorLike],
@@ -371,7 +371,7 @@ def eig(a: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor]:
     """The eigenvalues of general matrices, in no particular order, and eigenvectors as the columns of a matrix. They are complex; a vector has length 1 and a positive real number as its largest element."""
 
 def eigh(a: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor]:
-    """The eigendecomposition of symmetric matrices: eigenvalues in ascending order, and eigenvectors as columns. Only the lower triangle is read."""
+    """The eigendecomposition of symmetric (Hermitian) matrices: real eigenvalues in ascending order, and eigenvectors as columns. Only the lower triangle is read."""
 
 def eigvals(a: TensorLike, *, name: str | None = ...) -> Tensor:
     """The eigenvalues of general matrices, in no particular order. They are complex."""
@@ -565,6 +565,9 @@ def logical_or(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tenso
 
 def logical_xor(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Logical XOR: true where exactly one of x and y is true."""
+
+def logm(a: TensorLike, *, name: str | None = ...) -> Tensor:
+    """The principal logarithm of each matrix, which is complex: `expm(logm(a)) = a`, and the imaginary parts of its eigenvalues lie in (-π, π]. A singular matrix is an error."""
 
 def logsumexp(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
     """`log(sum(exp(x)))` over axes, computed without overflow; over all axes if `axes` is `None`."""
@@ -809,7 +812,7 @@ def sinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic sine of each element."""
 
 def slogdet(a: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor]:
-    """The sign of each matrix's determinant and the logarithm of its absolute value: 0 and -inf for a singular matrix."""
+    """The sign of each matrix's determinant (of a complex one, its phase) and the logarithm of its absolute value, which is real: 0 and -inf for a singular matrix."""
 
 def softmax(logits: TensorLike, axis: int = ..., *, name: str | None = ...) -> Tensor:
     """Softmax along an axis, `exp(x) / sum(exp(x))`, computed without overflow."""

@@ -117,12 +117,11 @@ _MATH: Rows = {
 
 _LINALG: Rows = {
     **ops("cholesky det", "input"),
-    **ops("eigvalsh", "tensor"),
     **objects("_ops.creation", "eye"),
     **objects(
         "_ops.linalg",
-        """adjoint cholesky_solve cross eig eigh eigvals einsum expm inv logdet lstsq matmul matrix_rank matrix_transpose
-        matvec pinv qr slogdet solve svd tensordot trace triangular_solve""",
+        """adjoint cholesky_solve cross eig eigh eigvals eigvalsh einsum expm inv logdet logm lstsq matmul matrix_rank
+        matrix_transpose matvec pinv qr slogdet solve svd tensordot trace triangular_solve""",
     ),
     **objects(
         "_ops.decompositions",

@@ -15,10 +15,10 @@ from ._ops.diagonal import (
 )
 from ._ops.linalg import (
     adjoint as adjoint, cholesky_solve as cholesky_solve, cross as cross, eig as eig, eigh as eigh, eigvals as
-    eigvals, einsum as einsum, expm as expm, inv as inv, logdet as logdet, lstsq as lstsq, matmul as matmul,
-    matrix_rank as matrix_rank, matrix_transpose as matrix_transpose, matvec as matvec, pinv as pinv, qr as qr,
-    slogdet as slogdet, solve as solve, svd as svd, tensordot as tensordot, trace as trace, triangular_solve as
-    triangular_solve,
+    eigvals, eigvalsh as eigvalsh, einsum as einsum, expm as expm, inv as inv, logdet as logdet, logm as logm, lstsq
+    as lstsq, matmul as matmul, matrix_rank as matrix_rank, matrix_transpose as matrix_transpose, matvec as matvec,
+    pinv as pinv, qr as qr, slogdet as slogdet, solve as solve, svd as svd, tensordot as tensordot, trace as trace,
+    triangular_solve as triangular_solve,
 )
 from ._ops.norm import global_norm as global_norm, norm as norm, normalize as normalize
 from ._ops.reduction import l2_normalize as l2_normalize
@@ -44,17 +44,14 @@ __all__ = [
     "LinearOperatorToeplitz", "LinearOperatorTridiag", "LinearOperatorZeros", "adjoint", "band_part",
     "banded_triangular_solve", "cholesky", "cholesky_solve", "cross", "det", "diag", "diag_part", "eig", "eigh",
     "eigh_tridiagonal", "eigvals", "eigvalsh", "einsum", "experimental", "expm", "eye", "global_norm", "inv",
-    "l2_normalize", "logdet", "lstsq", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matmul",
+    "l2_normalize", "logdet", "logm", "lstsq", "lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matmul",
     "matrix_rank", "matrix_transpose", "matvec", "norm", "normalize", "pinv", "qr", "set_diag", "slogdet", "solve",
     "sqrtm", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
     "tridiagonal_matmul", "tridiagonal_solve",
 ]
 
 def cholesky(input: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The Cholesky decomposition `a = L @ transpose(L)` of symmetric positive definite matrices, with `L` lower triangular."""
+    """The Cholesky decomposition `a = L @ adjoint(L)` of symmetric (Hermitian) positive definite matrices, with `L` lower triangular."""
 
 def det(input: TensorLike, *, name: str | None = ...) -> Tensor:
     """The determinant of each matrix."""
-
-def eigvalsh(tensor: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The eigenvalues of symmetric matrices in ascending order. Only the lower triangle is read."""

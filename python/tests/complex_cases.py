@@ -50,6 +50,28 @@ def _second(tf: Any, function: Callable[..., Any], argument: Any) -> Any:
     return outer.gradient(again, z)
 
 
+def _hermitian(tf: Any, z: Any) -> Any:
+    """A positive definite matrix made of a square one."""
+    return tf.matmul(z, z, adjoint_b=True) + tf.eye(3, dtype=z.dtype)
+
+
+def _positive_qr(tf: Any, z: Any) -> Any:
+    """Both factors in one matrix, with a positive diagonal of r: the signs of rows and columns are arbitrary."""
+    q, r = tf.linalg.qr(z)
+    signs = tf.math.sign(tf.linalg.diag_part(r))
+    return tf.concat([q * signs, tf.math.conj(signs)[:, None] * r], axis=0)
+
+
+def _of_eigenvectors(tf: Any, vectors: Any) -> Any:
+    """A matrix that does not depend on the phases of its columns."""
+    return tf.matmul(vectors * tf.constant([1.0, 2.0, 4.0], vectors.dtype), vectors, adjoint_b=True)
+
+
+def _by_singular_vectors(tf: Any, z: Any) -> Any:
+    s, u, v = tf.linalg.svd(z)
+    return tf.matmul(u * tf.cast(s**2, u.dtype), v, adjoint_b=True)
+
+
 for _kind in ("complex64", "complex128"):
     for _name in _UNARY.split():
         CASES[f"{_name} {_kind}"] = lambda tf, n=_name, k=_kind: getattr(tf.math, n)(_constant(tf, Z, k))
@@ -94,7 +116,44 @@ CASES |= {
     "solve adjoint": lambda tf: tf.linalg.solve(tf.constant(SQUARE), tf.constant(Z.T.copy()), adjoint=True),
     "inv": lambda tf: tf.linalg.inv(tf.constant(SQUARE)),
     "expm": lambda tf: tf.linalg.expm(tf.constant(SQUARE)),
+    "cholesky": lambda tf: tf.linalg.cholesky(_hermitian(tf, tf.constant(SQUARE))),
+    "cholesky complex64": lambda tf: tf.linalg.cholesky(_hermitian(tf, tf.constant(SQUARE, "complex64"))),
+    "cholesky_solve": lambda tf: tf.linalg.cholesky_solve(
+        tf.linalg.cholesky(_hermitian(tf, tf.constant(SQUARE))), tf.constant(Z.T.copy())
+    ),
+    "triangular_solve": lambda tf: tf.linalg.triangular_solve(tf.constant(SQUARE), tf.constant(Z.T.copy())),
+    "triangular_solve adjoint": lambda tf: tf.linalg.triangular_solve(
+        tf.constant(SQUARE), tf.constant(Z.T.copy()), lower=False, adjoint=True
+    ),
+    "det": lambda tf: tf.linalg.det(tf.constant(np.stack([SQUARE, SQUARE.T * 2j]))),
+    "slogdet": lambda tf: list(tf.linalg.slogdet(tf.constant(SQUARE))),
+    "logdet": lambda tf: tf.linalg.logdet(_hermitian(tf, tf.constant(SQUARE))),
+    "qr": lambda tf: _positive_qr(tf, tf.constant(SQUARE)),
+    "qr tall": lambda tf: _positive_qr(tf, tf.constant(Z.T.copy())),
+    "singular values": lambda tf: tf.linalg.svd(tf.constant(Z), compute_uv=False),
+    "singular values complex64": lambda tf: tf.linalg.svd(tf.constant(SQUARE, "complex64"))[0],
+    "svd": lambda tf: _by_singular_vectors(tf, tf.constant(Z)),
+    "svd full": lambda tf: tf.math.abs(tf.linalg.svd(tf.constant(Z), full_matrices=True)[2]),
+    "eigh values": lambda tf: tf.linalg.eigh(_hermitian(tf, tf.constant(SQUARE)))[0],
+    "eigh vectors": lambda tf: _of_eigenvectors(tf, tf.linalg.eigh(_hermitian(tf, tf.constant(SQUARE)))[1]),
+    "eigvalsh complex64": lambda tf: tf.linalg.eigvalsh(_hermitian(tf, tf.constant(SQUARE, "complex64"))),
+    "lstsq": lambda tf: tf.linalg.lstsq(tf.constant(Z.T.copy()), tf.constant(W.T.copy())),
+    "logm": lambda tf: tf.linalg.logm(tf.constant(SQUARE)),
+    "logm complex64": lambda tf: tf.linalg.logm(tf.constant(SQUARE, "complex64")),
+    "logm of a defective matrix": lambda tf: tf.linalg.logm(tf.constant([[2.0 + 1j, 1.0], [0.0, 2.0 + 1j]])),
     "gradient of solve": lambda tf: _gradient(tf, tf.linalg.solve, SQUARE, Z.T.copy()),
+    "gradient of cholesky": lambda tf: _gradient(tf, lambda z: tf.linalg.cholesky(_hermitian(tf, z)), SQUARE),
+    "gradient of triangular_solve": lambda tf: _gradient(tf, tf.linalg.triangular_solve, SQUARE, Z.T.copy()),
+    "gradient of slogdet": lambda tf: _gradient(tf, lambda z: tf.math.real(tf.linalg.slogdet(z)[1]), SQUARE[None]),
+    "gradient of qr": lambda tf: _gradient(tf, lambda z: _positive_qr(tf, z), SQUARE),
+    "gradient of qr tall": lambda tf: _gradient(tf, lambda z: _positive_qr(tf, z), Z.T.copy()),
+    "gradient of singular values": lambda tf: _gradient(tf, lambda z: tf.linalg.svd(z)[0], SQUARE),
+    "gradient of svd": lambda tf: _gradient(tf, lambda z: _by_singular_vectors(tf, z), SQUARE),
+    "gradient of eigh values": lambda tf: _gradient(tf, lambda z: tf.linalg.eigh(_hermitian(tf, z))[0], SQUARE),
+    "gradient of eigh vectors": lambda tf: _gradient(
+        tf, lambda z: _of_eigenvectors(tf, tf.linalg.eigh(_hermitian(tf, z))[1]), SQUARE
+    ),
+    "gradient of lstsq": lambda tf: _gradient(tf, tf.linalg.lstsq, Z.T.copy(), W.T.copy()),
     "gradient of inv": lambda tf: _gradient(tf, tf.linalg.inv, SQUARE),
     # Transforms.
     "fft2d": lambda tf: tf.signal.fft2d(tf.constant(CUBE)),

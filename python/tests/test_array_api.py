@@ -374,3 +374,23 @@ def test_linalg():
     assert xp.linalg.matrix_rank(tf.constant([[1.0, 0.0], [0.0, 0.1]]), rtol=0.5).numpy() == 1
     fails(ValueError, "outer", lambda: xp.linalg.outer(s, s))
     fails(ValueError, "vecdot", lambda: xp.vecdot(tf.zeros([3]), tf.zeros([4])))
+
+
+def test_complex_linear_algebra():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(2, 4, 3)) + 1j * rng.normal(size=(2, 4, 3))
+    square = x[..., :3, :] + 2 * np.eye(3)
+    hermitian = square @ np.conj(np.swapaxes(square, -1, -2))
+    for made, wanted in (
+        (xp.linalg.pinv(xp.asarray(x)), np.linalg.pinv(x)),
+        (xp.linalg.matrix_norm(xp.asarray(x), ord="nuc"), np.linalg.svd(x, compute_uv=False).sum(-1)),
+        (xp.linalg.matrix_rank(xp.asarray(x)), [3, 3]),
+        (xp.linalg.cholesky(xp.asarray(hermitian), upper=True), np.linalg.cholesky(hermitian, upper=True)),
+        (xp.linalg.eigvalsh(xp.asarray(hermitian)), np.linalg.eigvalsh(hermitian)),
+        (xp.linalg.matrix_power(xp.asarray(square), -2), np.linalg.matrix_power(square, -2)),
+    ):
+        np.testing.assert_allclose(np.asarray(made), wanted, rtol=1e-9)
+    sign, log = xp.linalg.slogdet(xp.asarray(square))
+    assert sign.dtype == xp.complex128 and log.dtype == xp.float64
+    values, vectors = xp.linalg.eigh(xp.asarray(hermitian))
+    assert values.dtype == xp.float64 and vectors.dtype == xp.complex128

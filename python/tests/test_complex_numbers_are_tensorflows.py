@@ -49,7 +49,19 @@ def test_result_is_tensorflows(name: str) -> None:
     _check(complex_cases.CASES[name](tf), ANSWERS[name])
 
 
-@pytest.mark.parametrize("name", ["fft complex64", "stft", "dct 3 ortho", "gradient of power", "gradient of irfft"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fft complex64",
+        "stft",
+        "dct 3 ortho",
+        "gradient of power",
+        "gradient of irfft",
+        "gradient of svd",
+        "logm",
+        "slogdet",
+    ],
+)
 def test_traced_result_is_tensorflows(name: str) -> None:
     _check(tf.function(lambda: complex_cases.CASES[name](tf))(), ANSWERS[name])
 
@@ -250,3 +262,119 @@ def test_norms_are_of_absolute_values() -> None:
     np.testing.assert_allclose(found, Z * 3 / np.maximum(rows, 3), rtol=1e-9)
     with pytest.raises(TypeError, match="l2_loss: expected real numbers, got complex128"):
         tf.nn.l2_loss(tf.constant(Z))
+
+
+def _slopes(function: Any, at: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    """The gradient of a real function by differences, in TensorFlow's convention: the slope along the real axis plus i times the other."""
+    made = np.zeros_like(at)
+    for index in np.ndindex(at.shape):
+        for direction in (1.0, 1j):
+            more, less = at.copy(), at.copy()
+            more[index] += direction * step
+            less[index] -= direction * step
+            made[index] += (
+                direction * (float(function(tf.constant(more))) - float(function(tf.constant(less)))) / step / 2
+            )
+    return made
+
+
+# TensorFlow's gradient of `det` is not the slope (it has the determinant where its conjugate belongs), and it has none of the sign
+# of `slogdet` and of `logm`.
+SLOPES = {
+    "det": lambda z: tf.math.real((2 - 1j) * tf.linalg.det(z)),
+    "phase of slogdet": lambda z: tf.math.real((1 + 2j) * tf.linalg.slogdet(z)[0]),
+    "logm": lambda z: tf.reduce_sum(tf.math.imag(tf.linalg.logm(z)) * complex_cases.SQUARE.real),
+    "pinv": lambda z: tf.reduce_sum(tf.math.real(tf.linalg.pinv(z[:, :2]))),
+    "lstsq of a wide matrix": lambda z: tf.reduce_sum(tf.math.real(tf.linalg.lstsq(z[:2], z[:2, :1]) * (1 - 2j))),
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_gradient_is_the_slope(name: str) -> None:
+    z = tf.constant(complex_cases.SQUARE)
+    with tf.GradientTape() as tape:
+        tape.watch(z)
+        result = SLOPES[name](z)
+    gradient = tape.gradient(result, z).numpy()
+    np.testing.assert_allclose(gradient, _slopes(SLOPES[name], complex_cases.SQUARE), rtol=1e-5, atol=1e-6)
+
+
+def test_gradient_of_det_of_a_singular_matrix_is_the_slope() -> None:
+    singular = np.outer([1 + 1j, 2.0, -1j], [0.5, 1j, 2 - 1j])
+    singular[2] = [1.0, 2j, 3.0]
+    z = tf.constant(singular)
+    with tf.GradientTape() as tape:
+        tape.watch(z)
+        result = SLOPES["det"](z)
+    np.testing.assert_allclose(tape.gradient(result, z).numpy(), _slopes(SLOPES["det"], singular), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_decompositions_of_many_matrices_multiply_to_them(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    limit = 3e-4 if kind == "complex64" else 1e-11
+
+    def near(a: Any, b: Any) -> None:
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=limit, atol=limit * 10)
+
+    def adjoint(a: Any) -> Any:
+        return np.conj(np.swapaxes(a, -1, -2))
+
+    # Numbers with parts below 1 and an absolute value above it: their reciprocals once were 0.
+    for n in [*range(1, 25), 90]:
+        a = (rng.uniform(-1, 1, (3, n, n)) + 1j * rng.uniform(-1, 1, (3, n, n))).astype(kind)
+        tall, wide, rhs = a[..., : max(1, n // 2)], a[:, : max(1, n // 2)], a[..., :1]
+        for matrix in (a, tall, wide):
+            q, r = tf.linalg.qr(matrix)
+            assert q.dtype == kind and (np.diagonal(r.numpy(), axis1=-2, axis2=-1).imag == 0).all()
+            near(q.numpy() @ r.numpy(), matrix)
+            near(adjoint(q.numpy()) @ q.numpy(), np.broadcast_to(np.eye(q.shape[-1]), (3, q.shape[-1], q.shape[-1])))
+            s, u, v = tf.linalg.svd(matrix)
+            assert s.dtype == ("float32" if kind == "complex64" else "float64")
+            near(s, np.linalg.svd(matrix, compute_uv=False))
+            near(u.numpy() * s.numpy()[..., None, :] @ adjoint(v.numpy()), matrix)
+        near(tall @ tf.linalg.lstsq(tall, rhs).numpy(), tall @ (np.linalg.pinv(tall.astype("complex128")) @ rhs))
+        near(wide @ tf.linalg.lstsq(wide, rhs[:, : wide.shape[1]]).numpy(), rhs[:, : wide.shape[1]])
+        hermitian = a @ adjoint(a) + np.eye(n, dtype=kind)
+        factor = tf.linalg.cholesky(hermitian).numpy()
+        near(factor @ adjoint(factor), hermitian)
+        values, vectors = (part.numpy() for part in tf.linalg.eigh(hermitian))
+        near(vectors * values[..., None, :] @ adjoint(vectors), hermitian)
+        logarithm = tf.linalg.logm(hermitian).numpy()
+        near(logarithm, vectors * np.log(values.real)[..., None, :] @ adjoint(vectors))
+        sign, log = (part.numpy() for part in tf.linalg.slogdet(a))
+        near(sign, np.linalg.slogdet(a.astype("complex128"))[0])
+        near(log, np.linalg.slogdet(a.astype("complex128"))[1])
+        values, vectors = (part.numpy() for part in tf.linalg.eig(a))
+        near(a @ vectors, vectors * values[..., None, :])
+
+
+def test_logarithms_of_matrices() -> None:
+    rotation = np.array([[0.0, -1.0], [1.0, 0.0]])
+    np.testing.assert_allclose(tf.linalg.logm(rotation).numpy(), rotation * np.pi / 2, atol=1e-14)
+    np.testing.assert_allclose(
+        tf.linalg.logm(np.diag([-1.0, -np.e])).numpy(), np.diag([np.pi * 1j, 1 + np.pi * 1j]), atol=1e-14
+    )
+    # Eigenvalues far apart, and one block that is not diagonalizable.
+    shifted = np.array([[1e8, 1.0, 0.0], [0.0, 1e-8, 1.0], [0.0, 0.0, 1e-8]])
+    back = tf.linalg.expm(tf.linalg.logm(shifted)).numpy()
+    np.testing.assert_allclose(back, shifted, rtol=1e-6, atol=1e-11 * 1e8)
+    assert tf.linalg.logm(np.ones((1, 1), np.float32)).dtype == tf.complex64
+    assert tf.linalg.logm(np.zeros((2, 0, 0))).shape == (2, 0, 0)
+    for bad, message in ((np.zeros((2, 2)), "singular"), (np.full((2, 2), np.nan), "converge")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            tf.linalg.logm(bad)
+
+
+def test_least_squares_with_a_regularizer() -> None:
+    a, b = complex_cases.Z.T, complex_cases.W.T
+    wanted = np.linalg.solve(a.conj().T @ a + 0.5 * np.eye(2), a.conj().T @ b)
+    np.testing.assert_allclose(tf.linalg.lstsq(a, b, 0.5).numpy(), wanted, atol=1e-12)
+
+
+def test_only_the_lower_triangle_and_the_real_diagonal_of_a_hermitian_matrix_are_read() -> None:
+    hermitian = complex_cases.SQUARE @ complex_cases.SQUARE.conj().T + np.eye(3)
+    other = hermitian + 1j * np.diag([1.0, -2.0, 0.5]) + np.triu(np.ones((3, 3)), 1)
+    np.testing.assert_array_equal(tf.linalg.cholesky(other).numpy(), tf.linalg.cholesky(hermitian).numpy())
+    np.testing.assert_array_equal(tf.linalg.eigvalsh(other).numpy(), tf.linalg.eigvalsh(hermitian).numpy())
+    np.testing.assert_array_equal(tf.linalg.eigh(other)[1].numpy(), tf.linalg.eigh(hermitian)[1].numpy())

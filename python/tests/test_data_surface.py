@@ -277,3 +277,18 @@ def test_specs_of_values():
     )
     assert wide == tf.data.DatasetSpec(tf.TensorSpec([None], tf.int64))
     assert isinstance(iter(numbers()), tf.data.Iterator)
+
+
+def test_every_dataset_made_of_a_shuffled_one_draws_anew():
+    shuffled = tf.data.Dataset.range(100).shuffle(100, seed=1)
+    drawn = [[int(x) for x in shuffled.take(10)] for _ in range(3)] + [[int(x) for x in shuffled][:10]]
+    assert len({tuple(one) for one in drawn}) == 4
+    same = tf.data.Dataset.range(100).shuffle(100, seed=1)
+    assert [int(x) for x in same.take(10)] == drawn[0]
+    assert [int(x) for x in tf.data.Dataset.zip(same, same).map(lambda x, _: x).take(10)] == drawn[1]
+    # Each shuffle has its own count, and one that keeps its order keeps it.
+    source = tf.data.Dataset.range(100)
+    first, second = ([int(x) for x in source.shuffle(100, seed=2)] for _ in range(2))
+    assert first == second
+    fixed = source.shuffle(100, seed=3, reshuffle_each_iteration=False)
+    assert [int(x) for x in fixed.take(5)] == [int(x) for x in fixed.take(5)]

@@ -79,3 +79,34 @@ def test_stop_iteration_in_a_mapped_function_is_no_end():
 def test_sizes_beyond_memory_are_refused(dims):
     with pytest.raises((ValueError, MemoryError, OverflowError)):
         tf.TensorSpec(dims).placeholder().nbytes  # noqa: B018
+
+
+# Below the normal range of float16 (6.1e-5), but far above that of float32, in which they are added up.
+SMALL_HALVES = {
+    "sum": (lambda x: tf.reduce_sum(x), lambda x: x.sum()),
+    "mean": (lambda x: tf.reduce_mean(x, 0), lambda x: x.mean(0)),
+    "norm": (lambda x: tf.norm(x, axis=0), lambda x: np.sqrt((x * x).sum(0))),
+    "max": (lambda x: tf.reduce_max(x), lambda x: x.max()),
+    "matmul": (lambda x: x @ tf.ones([8, 3], x.dtype), lambda x: x @ np.ones((8, 3))),
+    "large matmul": (
+        lambda x: tf.tile(x, [4, 4]) @ tf.ones([32, 33], x.dtype),
+        lambda x: np.tile(x, (4, 4)) @ np.ones((32, 33)),
+    ),
+    "convolution": (
+        lambda x: tf.nn.conv2d(x[None, :, :, None], tf.ones([2, 2, 1, 1], x.dtype), 1, "VALID")[0, :, :, 0],
+        lambda x: x[1:, 1:] + x[:-1, 1:] + x[1:, :-1] + x[:-1, :-1],
+    ),
+    "cumsum": (lambda x: tf.cumsum(x, 1), lambda x: x.cumsum(1)),
+    "segments": (lambda x: tf.math.segment_sum(x, [0] * 8), lambda x: x.sum(0)[None]),
+    "product and sum": (lambda x: tf.reduce_sum(x * 2 + x), lambda x: 3 * x.sum()),
+    "einsum": (lambda x: tf.einsum("ij,kj->ik", x, tf.ones([2, 8], x.dtype)), lambda x: x @ np.ones((8, 2))),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_HALVES)
+def test_small_float16_numbers_are_not_zeros(name):
+    function, reference = SMALL_HALVES[name]
+    x = np.linspace(1e-5, 5e-5, 64).reshape(8, 8).astype(np.float16)
+    wanted = reference(x.astype(np.float64))
+    for made in (function(tf.constant(x)), tf.function(function)(tf.constant(x))):
+        np.testing.assert_allclose(made.numpy().astype(np.float64), wanted, rtol=2e-2, atol=1e-7)

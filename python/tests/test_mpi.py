@@ -141,6 +141,19 @@ def test_fit_trains_copies_alike(how, tmp_path):
 
 
 @needs_mpi
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("how", ["DataParallel", "MultiWorkerMirroredStrategy"])
+def test_synchronized_batch_normalization_trains_as_one_process(how, ranks, tmp_path):
+    lines = finished(HOMES[0], ranks, "fit.py", how, str(tmp_path), "synchronized")
+    assert len({line["hash"] for line in lines}) == 1
+    command = [sys.executable, SCRIPTS / "fit.py", how, str(tmp_path), "synchronized"]
+    expected = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    for name, value in expected["history"].items():
+        assert lines[0]["history"][name] == pytest.approx(value, rel=1e-4), name
+    assert lines[0]["kernel"] == pytest.approx(expected["kernel"], rel=1e-3, abs=1e-5)
+
+
+@needs_mpi
 def test_programs_for_horovod():
     for line in finished(HOMES[0], 2, "hvd.py"):
         assert line["size"] == 2 and line["local"] == [line["rank"], 2]

@@ -96,5 +96,5 @@ table! {
 
     /// Linear algebra: solvers and factorizations.
     #[cfg(feature = "linalg")]
-    linalg: cholesky det eig factor inv solve;
+    linalg: cholesky det eig factor inv logm solve;
 }

@@ -1,7 +1,7 @@
 //! Discrete Fourier transforms of the rows of a matrix.
 
 use crate::dtype::{Complex, DType, Element};
-use crate::pool::check_interrupt;
+use crate::pool::{check_interrupt, for_each_mut};
 use crate::view::ViewMut;
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use std::fmt;
@@ -43,13 +43,25 @@ impl FftPlan {
         }
     }
 
-    /// Bytes of scratch memory that [`transform`] needs.
-    pub fn scratch(&self) -> usize {
-        match self {
-            FftPlan::Single(fft) => fft.get_inplace_scratch_len() * size_of::<Complex<f32>>(),
-            FftPlan::Double(fft) => fft.get_inplace_scratch_len() * size_of::<Complex<f64>>(),
-        }
+    /// Bytes of scratch memory that [`transform`] needs for `count` rows.
+    pub fn scratch(&self, count: usize) -> usize {
+        let (row, each) = match self {
+            FftPlan::Single(fft) => (fft.len(), fft.get_inplace_scratch_len() * size_of::<Complex<f32>>()),
+            FftPlan::Double(fft) => (fft.len(), fft.get_inplace_scratch_len() * size_of::<Complex<f64>>()),
+        };
+        each * pieces(count, row)
     }
+}
+
+/// The largest number of pieces that run at the same time, each with scratch memory of its own.
+const MOST_PIECES: usize = 8;
+
+/// Elements below which threads cost more than they save.
+const FEW: usize = 1 << 14;
+
+/// In how many pieces `count` rows of `n` elements are transformed, whatever the number of threads.
+fn pieces(count: usize, n: usize) -> usize {
+    if count * n < FEW { 1 } else { count.min(MOST_PIECES) }
 }
 
 fn made<T: FftNum>(planner: &Mutex<FftPlanner<T>>, n: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
@@ -76,14 +88,28 @@ where
 {
     // An empty slice of bytes need not be aligned.
     let scratch = if scratch.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(scratch) };
-    for row in out.chunks_exact_mut(fft.len().max(1)) {
-        check_interrupt();
-        fft.process_with_scratch(row, scratch);
-        if fft.fft_direction() == FftDirection::Inverse {
-            let factor = share(row.len());
-            row.iter_mut().for_each(|z| *z = Complex { re: z.re * factor, im: z.im * factor });
-        }
+    let (n, each) = (fft.len().max(1), fft.get_inplace_scratch_len());
+    let count = out.len() / n;
+    let mut parts: [(&mut [Complex<T>], &mut [Complex<T>]); MOST_PIECES] = Default::default();
+    let parts = &mut parts[..pieces(count, n)];
+    let (mut rows, mut memory) = (out, scratch);
+    for (i, (part, own)) in parts.iter_mut().enumerate() {
+        let (from, to) = (i * count / pieces(count, n), (i + 1) * count / pieces(count, n));
+        (*part, rows) = rows.split_at_mut((to - from) * n);
+        (*own, memory) = memory.split_at_mut(each);
     }
+    for_each_mut(parts, 1, |_, parts| {
+        for (part, own) in parts {
+            for row in part.chunks_exact_mut(n) {
+                check_interrupt();
+                fft.process_with_scratch(row, own);
+                if fft.fft_direction() == FftDirection::Inverse {
+                    let factor = share(row.len());
+                    row.iter_mut().for_each(|z| *z = Complex { re: z.re * factor, im: z.im * factor });
+                }
+            }
+        }
+    });
 }
 
 #[cfg(test)]
@@ -98,7 +124,7 @@ mod tests {
             for inverse in [false, true] {
                 let plan = FftPlan::new(DType::C128, n, inverse);
                 let mut out = x.clone();
-                let mut scratch = vec![0u64; plan.scratch() / 8];
+                let mut scratch = vec![0u64; plan.scratch(1) / 8];
                 let bytes = bytemuck::cast_slice_mut(&mut out);
                 transform(
                     &plan,
@@ -117,6 +143,29 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn rows_in_pieces_have_the_bits_of_rows_one_by_one() {
+        for (count, n) in [(1usize, 1usize << 15), (3, 1 << 14), (11, 3000), (500, 64)] {
+            let x: Vec<Complex<f32>> = (0..count * n)
+                .map(|i| Complex { re: (i as f32 * 0.7).sin(), im: (i as f32 * 1.3).cos() })
+                .collect();
+            let plan = FftPlan::new(DType::C64, n, true);
+            let run = |values: &mut [Complex<f32>], rows: usize| {
+                let mut scratch = vec![0u64; plan.scratch(rows).div_ceil(8)];
+                let scratch = &mut bytemuck::cast_slice_mut(&mut scratch)[..plan.scratch(rows)];
+                transform(
+                    &plan,
+                    ViewMut::new(DType::C64, bytemuck::cast_slice_mut(values), &[rows, n]),
+                    scratch,
+                );
+            };
+            let (mut together, mut alone) = (x.clone(), x);
+            run(&mut together, count);
+            alone.chunks_exact_mut(n).for_each(|row| run(row, 1));
+            assert_eq!(together, alone, "{count} rows of {n}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Dense linear algebra on batches of matrices, through `faer`: `f32` and `f64`, and `complex128` for general eigenvalues.
+//! Dense linear algebra on batches of matrices, through `faer`: `f32`, `f64` and `complex128`; general eigenvalues and logarithms
+//! of `complex128` alone.
 //!
 //! Inputs are views `[..., rows, columns]` with any strides; the leading dimensions are the batch, and every output
 //! has the same batch. Each function has a `*_scratch` companion that returns the bytes of workspace it needs;
@@ -11,6 +12,7 @@
 mod eig;
 mod factor;
 mod least_squares;
+mod logarithm;
 mod solve;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ mod work;
 pub use eig::{eig, eig_scratch};
 pub use factor::{SvdVectors, eigh, eigh_scratch, qr, qr_scratch, svd, svd_scratch};
 pub use least_squares::{lstsq, lstsq_scratch};
+pub use logarithm::{logm, logm_scratch};
 pub use solve::{
     cholesky, cholesky_scratch, det, det_scratch, inv, inv_scratch, slogdet, slogdet_scratch, solve,
     solve_scratch, triangular_solve, triangular_solve_scratch,

@@ -124,17 +124,26 @@ def svd(
     tensor: TensorLike, full_matrices: bool = False, *, compute_uv: Literal[False], name: str | None = None
 ) -> Tensor: ...
 def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
-    """Computes the singular value decomposition `a = u @ diag(s) @ transpose(v)`; singular values in descending order."""
+    """Computes the singular value decomposition `a = u @ diag(s) @ adjoint(v)`; real singular values in descending order."""
     if not compute_uv:
         return raw.svdvals(tensor)
     u, s, vh = raw.svd(tensor, full_matrices)
-    return s, u, raw.swapaxes(vh, -1, -2)
+    return s, u, _adjoint(vh)
 
 
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Computes eigenvalues, in ascending order, and eigenvectors (columns) of symmetric matrices."""
+    """Computes eigenvalues, in ascending order, and eigenvectors (columns) of symmetric (Hermitian) matrices.
+
+    Both have the type of the matrix; the imaginary parts of the eigenvalues are zero.
+    """
     values, vectors = raw.eigh(tensor)
-    return values, vectors
+    return raw.cast(values, vectors.dtype), vectors
+
+
+def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
+    """Computes the eigenvalues of symmetric (Hermitian) matrices, in ascending order and in the type of the matrix."""
+    values, given = raw.eigvalsh(tensor), as_tensor(tensor).dtype
+    return raw.cast(values, given) if given.is_complex else values
 
 
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -156,13 +165,17 @@ class SlogdetResult(NamedTuple):
 
 
 def slogdet(input: TensorLike, name: str | None = None) -> SlogdetResult:
-    """Computes the sign and the logarithm of the absolute value of each determinant."""
-    return SlogdetResult(*raw.slogdet(input))
+    """Computes the sign and the logarithm of the absolute value of each determinant, both in the type of the matrix.
+
+    The sign of a complex determinant is the number of absolute value 1 with its phase.
+    """
+    sign, logarithm = raw.slogdet(input)
+    return SlogdetResult(sign, raw.cast(logarithm, sign.dtype))
 
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Computes the logarithm of the determinant of positive definite matrices."""
-    return 2.0 * reduce_sum(raw.log(raw.diag_part(raw.cholesky(matrix))), -1)
+    return 2.0 * reduce_sum(raw.log(raw.real(raw.diag_part(raw.cholesky(matrix)))), -1)
 
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
@@ -199,8 +212,9 @@ def lstsq(
     if float(l2_regularizer) == 0.0:
         return raw.lstsq(matrix, rhs)[0]
     columns = matrix.shape[-1]
-    gram = raw.matmul(matrix, matrix, True) + l2_regularizer * raw.eye(columns, None, [], matrix.dtype)
-    return cholesky_solve(raw.cholesky(gram), raw.matmul(matrix, rhs, True))
+    conjugate = raw.conj(matrix)
+    gram = raw.matmul(conjugate, matrix, True) + l2_regularizer * raw.eye(columns, None, [], matrix.dtype)
+    return cholesky_solve(raw.cholesky(gram), raw.matmul(conjugate, rhs, True))
 
 
 def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
@@ -224,17 +238,17 @@ def _precision(dtype: Any) -> float:
 def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """Computes the Moore-Penrose pseudo-inverse. Singular values up to `rcond` times the largest are taken as zero."""
     a = check_matrix("pinv", a)
-    if not a.dtype.is_floating:
-        refuse("pinv", f"expected a matrix of floats, got {a.dtype.name}", TypeError)
+    if not (a.dtype.is_floating or a.dtype.is_complex):
+        refuse("pinv", f"expected a matrix of floats or complex numbers, got {a.dtype.name}", TypeError)
+    u, s, vh = raw.svd(a)
     if rcond is None:
-        rcond = 10.0 * max(a.shape[-2:]) * _precision(a.dtype)
+        rcond = 10.0 * max(a.shape[-2:]) * _precision(s.dtype)
     elif isinstance(rcond, _native.Array) and rcond.ndim:
         rcond = raw.expand_dims(rcond, -1)
-    u, s, vh = raw.svd(a)
     large = s > rcond * raw.max(s, -1, True)
     # Infinity in place of the small singular values: their reciprocals, and the gradients, are zero.
     inverse = 1.0 / raw.where(large, s, raw.cast(np.inf, s.dtype))
-    return raw.matmul(raw.swapaxes(vh, -1, -2) * raw.expand_dims(inverse, -2), u, False, True)
+    return raw.matmul(_adjoint(vh) * raw.expand_dims(inverse, -2), raw.conj(u), False, True)
 
 
 def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
@@ -246,6 +260,14 @@ def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     if a.shape != b.shape:
         refuse("cross", f"both operands must have one shape, got {a.shape} and {b.shape}")
     return raw.roll(a, -1, -1) * raw.roll(b, -2, -1) - raw.roll(a, -2, -1) * raw.roll(b, -1, -1)
+
+
+def logm(input: TensorLike, name: str | None = None) -> Tensor:
+    """Computes the principal logarithm of square matrices, which is complex, also that of a real matrix.
+
+    A singular matrix is an error.
+    """
+    return raw.logm(input)
 
 
 def expm(input: TensorLike, name: str | None = None) -> Tensor:

@@ -51,7 +51,7 @@ class SVD(NamedTuple):
 def cholesky(x: TensorLike, /, *, upper: bool = False) -> Array:
     """Computes the Cholesky factor of positive definite matrices."""
     made = raw.cholesky(x)
-    return raw.swapaxes(made, -1, -2) if upper else made
+    return _linalg.adjoint(made) if upper else made
 
 
 def cross(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Array:
@@ -121,7 +121,7 @@ def outer(x1: Any, x2: Any, /) -> Array:
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Array:
     """Computes the Moore-Penrose pseudo-inverse. Singular values up to `rtol` times the largest are taken as zero."""
-    default = max(x.shape[-2:]) * float(dtypes.info(x.dtype).eps)
+    default = max(x.shape[-2:]) * float(dtypes.info(raw.real(x).dtype).eps)
     return _linalg.pinv(x, default if rtol is None else rtol)
 
 

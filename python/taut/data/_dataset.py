@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import weakref
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +14,7 @@ from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from ..function import Function
 from ..shape import TensorShape
 from ..spec import TensorSpec
-from . import _composites, _specs, _stages
+from . import _composites, _epochs, _specs, _stages
 from ._iterators import DatasetIterator, NumpyIterator, traced_iterator
 from ._options import DatasetOptions as Options
 from ._python_stages import PythonStages
@@ -46,7 +44,6 @@ class Dataset(PythonStages):
         options: Options | None = None,
     ) -> None:
         self._native = native
-        self._epochs = 0
         # An iterator that has computed its first element for its specs. The next iteration takes it.
         self._begun: DatasetIterator | None = None
         self._find_elements, self._find_spec = elements, spec
@@ -225,7 +222,7 @@ class Dataset(PythonStages):
             return Dataset._from_iterators(elements, known, spec)
         sources = [(dataset._native, weight) for dataset, weight in pairs]
         start = _seed(seed)
-        return Dataset(_seeded(_native.Dataset.sample_from(sources, start), start), known, spec)
+        return Dataset(_epochs.seeded(_native.Dataset.sample_from(sources, start), start), known, spec)
 
     @staticmethod
     def choose_from_datasets(datasets: list, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
@@ -373,7 +370,7 @@ class Dataset(PythonStages):
             whole = int(buffer_size) == UNKNOWN_CARDINALITY
             size = 2**62 if whole else size_of("shuffle", "buffer_size", buffer_size, 1)
         start = _seed(seed)
-        return self._uniform(_seeded(self._native.shuffle(size, buffer_bytes, start, each), start))
+        return self._uniform(_epochs.seeded(self._native.shuffle(size, buffer_bytes, start, each), start))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
         """Repeats the dataset `count` times, or infinitely."""
@@ -497,22 +494,12 @@ class Dataset(PythonStages):
         known = self._elements
         return None if known is None else _specs.exactly(known.each)
 
-    def _seeds_digest(self) -> int:
-        """A number that depends on the seeds of all stages."""
-        found, rest = [], [self._native]
-        while rest:
-            stage = rest.pop()
-            found.append(str(_seeds.get(stage)))
-            rest.extend(stage.parents)
-        return zlib.crc32(" ".join(found).encode())
-
     def _start(self) -> DatasetIterator:
         """An iterator over the next epoch."""
         begun, self._begun = self._begun, None
         if begun is not None:
             return begun
-        epoch = self._epochs
-        self._epochs += 1
+        epoch = _epochs.next_epoch(self._native)
         return DatasetIterator(self._native.iterate((epoch, 0)), self)
 
     def __iter__(self) -> Any:
@@ -555,15 +542,6 @@ class Dataset(PythonStages):
         count = self._native.cardinality()
         words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length"}
         return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
-
-
-#: The seeds of the stages that draw random numbers.
-_seeds: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
-
-
-def _seeded(stage: _native.Dataset, seed: int) -> _native.Dataset:
-    _seeds[stage] = seed
-    return stage
 
 
 def _seed(seed: int | None) -> int:

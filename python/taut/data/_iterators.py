@@ -15,7 +15,7 @@ from .._common import refuse
 from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..function import register_argument
 from ..spec import TensorSpec
-from . import _specs
+from . import _epochs, _specs
 
 if TYPE_CHECKING:
     from . import Dataset
@@ -150,18 +150,18 @@ class DatasetIterator(Iterator):
 
     def _saved_state(self) -> _native.Tensor:
         """For checkpoints: the position, and a number that tells whether the pipeline draws the same random numbers."""
-        return _native.own_tensor(np.array([*self.position, self._dataset._seeds_digest()], np.int64))
+        return _native.own_tensor(np.array([*self.position, _epochs.seeds_digest(self._dataset._native)], np.int64))
 
     def _restore_state(self, state: _native.Tensor) -> None:
         epoch, delivered, digest = (int(part) for part in state.numpy())
-        if digest != self._dataset._seeds_digest():
+        if digest != _epochs.seeds_digest(self._dataset._native):
             text = "the dataset must draw the random numbers that it drew when its iterator was saved\n"
             refuse(
                 "Checkpoint.restore", f"{text}  help: give the same seed to each shuffle, or call tf.random.set_seed"
             )
         self._running = self._dataset._native.iterate((epoch, delivered))
         self._ahead.clear()
-        self._dataset._epochs = max(self._dataset._epochs, epoch + 1)
+        _epochs.count_epoch(self._dataset._native, epoch)
 
     def _pull(self) -> Any:
         return self._ahead.pop() if self._ahead else next(self._running)

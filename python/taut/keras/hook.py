@@ -12,7 +12,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -43,8 +43,8 @@ files and datasets, becomes this package; the package `tensorflow` itself is nei
 SAVING = ("keras.src.saving.serialization_lib", "keras.src.legacy.saving.json_utils")
 """The modules that ask whether objects are TensorFlow's own, to write them as TensorFlow does: they keep its name."""
 
-TENSORBOARD = "keras.src.callbacks.tensorboard"
-"""The module that imports `tensorflow.summary`, in place of which it gets `taut.summary`."""
+DATASETS = "keras.src.utils.dataset_utils"
+"""The module that recognizes `tf.data` datasets by the name of their module, to split them."""
 
 DYNAMIC = "keras.src.utils.backend_utils"
 """The module whose `DynamicBackend` looks a backend up by name at run time."""
@@ -86,8 +86,10 @@ class Finder(importlib.abc.MetaPathFinder):
             loader = ModulesLoader
         elif fullname in SAVING:
             loader = SavingLoader
-        elif fullname == TENSORBOARD:
-            loader = TensorBoardLoader
+        elif fullname in REWRITES:
+            loader = RewriteLoader
+        elif fullname == DATASETS:
+            loader = DatasetsLoader
         else:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -130,21 +132,66 @@ class SavingLoader(importlib.machinery.SourceFileLoader):
         setattr(module, "tf", optional.LazyModule("tensorflow"))
 
 
-class TensorBoardLoader(importlib.machinery.SourceFileLoader):
-    """Loads the TensorBoard callback with `taut.summary` in place of `tensorflow.summary`."""
+class RewriteLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module after its function of `REWRITES` has changed its syntax tree."""
 
     def get_code(self, fullname: str) -> CodeType:
         # As in SwitchLoader.
         path = self.get_filename(fullname)
         tree = ast.parse(self.get_data(path), path)
-        found = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-        for alias in found:
-            if alias.name == "tensorflow.summary":
-                alias.name = "taut.summary"
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "tensorflow.compat.v1":
-                node.module = "taut.summary"
-        return compile(tree, path, "exec", dont_inherit=True)
+        REWRITES[fullname](tree)
+        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+
+def import_own_summary(tree: ast.Module) -> None:
+    """The TensorBoard callback imports `tensorflow.summary`, in place of which it gets `taut.summary`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name == "tensorflow.summary":
+                    alias.name = "taut.summary"
+        elif isinstance(node, ast.ImportFrom) and node.module == "tensorflow.compat.v1":
+            node.module = "taut.summary"
+
+
+def freeze_table(tree: ast.Module) -> None:
+    """`Embedding.enable_lora` freezes the table by an attribute of `self.embeddings`, which is a temporary tensor once the
+    table is quantized (other backends' tensors take any attribute): it freezes the variable `self._embeddings` instead.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "self.embeddings.trainable":
+            target: Any = node.targets[0]
+            target.value.attr = "_embeddings"
+
+
+def allow_synchronized(tree: ast.Module) -> None:
+    """`BatchNormalization(synchronized=True)` is for the backend named tensorflow, and for this one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and ast.unparse(node) == "backend.backend() != 'tensorflow'":
+            node.ops, node.comparators = [ast.NotIn()], [ast.parse(repr(("tensorflow", NAME)), mode="eval").body]
+
+
+REWRITES: dict[str, Callable[[ast.Module], None]] = {
+    "keras.src.callbacks.tensorboard": import_own_summary,
+    "keras.src.layers.core.embedding": freeze_table,
+    "keras.src.layers.normalization.batch_normalization": allow_synchronized,
+}
+"""What is changed in modules of Keras beside their choice of a backend."""
+
+
+class DatasetsLoader(importlib.machinery.SourceFileLoader):
+    """Loads the utilities for datasets, whose `is_tf_dataset` then knows this package's."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        known = getattr(module, "is_tf_dataset", None)
+        if known is None:
+            raise changed(self.name, "there is no is_tf_dataset")
+
+        def is_tf_dataset(dataset: Any) -> bool:
+            return isinstance(dataset, importlib.import_module("taut.data").Dataset) or known(dataset)
+
+        setattr(module, "is_tf_dataset", is_tf_dataset)
 
 
 class DynamicLoader(importlib.machinery.SourceFileLoader):

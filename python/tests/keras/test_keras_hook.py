@@ -1,6 +1,7 @@
 """Keras: registration of the backend."""
 
 import ast
+import inspect
 import subprocess
 import sys
 import types
@@ -116,3 +117,17 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "already loaded with the backend 'torch'" in done.stdout, done.stderr
+
+
+def test_functions_have_the_signatures_of_kerass():
+    compared = 0
+    for module in ("core", "image", "linalg", "math", "nn", "numpy"):
+        ours, theirs = getattr(keras.src.backend, module), getattr(keras.src.ops, module)
+        for name in ours.__all__:
+            wanted = getattr(theirs, name, None)
+            # Ops have a class; others, and `multi_hot`, change their arguments before they call the backend.
+            is_op = isinstance(wanted, types.FunctionType) and hasattr(theirs, "".join(map(str.title, name.split("_"))))
+            if is_op and not hasattr(theirs, f"_{name}") and name != "multi_hot":
+                assert inspect.signature(getattr(ours, name)) == inspect.signature(wanted), f"{module}.{name}"
+                compared += 1
+    assert compared > 200

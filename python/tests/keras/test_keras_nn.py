@@ -2,12 +2,14 @@
 
 import itertools
 import math
+import threading
 
 import numpy as np
 import pytest
 
 import taut as tf
 from taut import horovod, keras
+from taut.keras.backend import distributed
 from taut.keras.backend.ops.nn.attention import dot_product_attention
 
 ops = keras.ops
@@ -258,22 +260,102 @@ def test_moments_and_normalization(rng):
     np.testing.assert_allclose(made.numpy(), away * scale[:, None] + offset[:, None], rtol=1e-4, atol=1e-5)
 
 
-def test_synchronized_moments_of_several_processes_are_refused(monkeypatch):
+class Pair:
+    """Two threads that add tensors as two processes do."""
+
+    size = 2
+
+    def __init__(self):
+        self.barrier, self.parts = threading.Barrier(2, timeout=60), [None, None]
+        self.rank = threading.local()
+
+    def all_reduce(self, x, how):
+        assert how == "SUM"
+
+        def add(part):
+            self.parts[self.rank.number] = part.numpy()
+            self.barrier.wait()
+            total = self.parts[0] + self.parts[1]
+            self.barrier.wait()
+            return tf.constant(total)
+
+        return tf.custom_gradient(lambda part: (add(part), add))(x)
+
+    def run(self, function):
+        results = [None, None]
+
+        def start(number):
+            self.rank.number = number
+            try:
+                results[number] = function(number)
+            except BaseException:
+                self.barrier.abort()
+                raise
+
+        threads = [threading.Thread(target=start, args=(number,)) for number in (0, 1)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        return results
+
+
+def normalized_loss(x, rows):
+    """The sum of losses of rows whose normalization is that of all processes, and the statistics."""
+    mean, variance = ops.moments(x, axes=[0, 2], synchronized=True)
+    away = (x - mean[:, None]) / tf.sqrt(variance[:, None] + 0.1)
+    return tf.reduce_sum(tf.sin(away) * tf.cast(rows, "float64")), mean.numpy(), variance.numpy()
+
+
+@pytest.mark.parametrize("split", [4, 3, 8])
+def test_synchronized_moments_are_those_of_all_rows(split, monkeypatch, rng):
+    x, rows = rng.normal(size=(8, 3, 2)), np.arange(1.0, 9.0)[:, None, None]
+
+    def gradient(own, rows, share):
+        own = tf.constant(own)
+        with tf.GradientTape() as tape:
+            tape.watch(own)
+            loss, mean, variance = normalized_loss(own, rows)
+            loss = loss / share
+        return tape.gradient(loss, own).numpy(), mean, variance
+
+    # One process.
+    expected, mean, variance = gradient(x, rows, 8.0)
+    np.testing.assert_allclose(mean, x.mean((0, 2)), rtol=1e-12)
+    np.testing.assert_allclose(variance, x.var((0, 2)), rtol=1e-12)
+
+    pair, weights = Pair(), [split / 4, (8 - split) / 4]
+
+    def step(rank):
+        # As in `fit`: losses are means over the rows of a process, and a process without rows takes part with the first.
+        own = slice(split) if rank == 0 else slice(split, 8) if split < 8 else slice(1)
+        return gradient(x[own], rows[own], max(len(x[own]), 1))
+
+    def in_fit(part):
+        return distributed.summed(part, pair, tf.constant(weights[pair.rank.number], part.dtype))
+
+    monkeypatch.setattr(distributed, "sum_over_processes", in_fit)
+    found = pair.run(step)
+    for rank, (own_gradient, own_mean, own_variance) in enumerate(found):
+        np.testing.assert_allclose(own_mean, mean, rtol=1e-12)
+        np.testing.assert_allclose(own_variance, variance, rtol=1e-12)
+        if weights[rank]:
+            own = slice(split) if rank == 0 else slice(split, 8)
+            np.testing.assert_allclose(own_gradient * weights[rank] / 2, expected[own], rtol=1e-9, atol=1e-12)
+
+
+def test_processes_of_horovod_and_strategies_are_synchronized(monkeypatch):
     x = np.arange(12, dtype="float32").reshape(4, 3)
 
-    def mean(synchronized=True):
-        return ops.moments(x, axes=[0], synchronized=synchronized)[0].numpy().tolist()
+    def means(rank):
+        return ops.moments(x[rank::2], axes=[0], synchronized=True)[0].numpy().tolist()
 
-    assert mean() == x.mean(0).tolist()
-    strategy = tf.distribute.Strategy(tf._native.Group.paper(2))
-    with pytest.raises(NotImplementedError, match="synchronized=True is for one process"):
-        strategy.run(mean)
-    assert strategy.run(mean, (False,)) == x.mean(0).tolist()
-    monkeypatch.setattr(horovod, "_group", tf._native.Group.paper(2))
-    with pytest.raises(NotImplementedError, match="synchronized=True is for one process"):
-        mean()
+    pair = Pair()
+    monkeypatch.setattr(horovod, "_group", pair)
+    assert pair.run(means) == [x.mean(0).tolist()] * 2
     monkeypatch.setattr(horovod, "_group", tf._native.Group.paper(1))
-    assert mean() == x.mean(0).tolist()
+    assert means(0) == x[::2].mean(0).tolist()
+    monkeypatch.setattr(horovod, "_group", None)
+    monkeypatch.setattr(distributed, "current_group", lambda: pair)
+    assert pair.run(means) == [x.mean(0).tolist()] * 2
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -254,3 +254,25 @@ def test_mixed_precision_keeps_weights_in_32_bits():
     result = layer(np.ones((2, 4), dtype="float32"))
     assert keras.backend.standardize_dtype(result.dtype) == "bfloat16"
     assert layer.kernel.dtype == "float32"
+
+
+def test_loss_scaling_prevents_underflow():
+    layers = [
+        keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", activation="sigmoid", dtype="mixed_float16")
+        for _ in range(15)
+    ]
+    model = keras.Sequential([keras.Input([1]), *layers])
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(1e9))
+    model.compile(optimizer, "mse")
+    model.fit(np.ones((1, 1)), np.ones((1, 1)), verbose=0)
+    # Keras on JAX: 1.1091, 1.4020, 2.6935, 8.4433. The first gradients are a few of the least float16 numbers.
+    made = [float(layer.kernel.numpy()[0, 0]) for layer in layers[:4]]
+    np.testing.assert_allclose(np.array(made) - 1, [0.1091, 0.4020, 1.6935, 7.4433], rtol=0.1)
+
+
+def test_class_weights_need_one_output():
+    x, y = np.ones((4, 2), "float32"), {"a": np.zeros(4), "b": np.zeros(4)}
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="`class_weight` needs a model with one output"):
+        model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(2), class_weight={0: 1.0}, verbose=0)

@@ -120,3 +120,97 @@ def test_augmix_in_pipelines():
     layer = keras.layers.AugMix(seed=1)
     data = tf.data.Dataset.from_tensor_slices(np.full((2, 8, 8, 3), 100.0, "float32")).batch(2)
     assert next(iter(data.map(lambda batch: layer(batch, training=True)))).shape == [2, 8, 8, 3]
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 3), (2, 5, 3), (2, 3, 5)])
+def test_lu_factor_of_matrices_that_are_not_square(shape, rng):
+    a = rng.normal(size=shape)
+    factors, pivots = (np.asarray(part) for part in keras.ops.lu_factor(a))
+    rows, columns = shape[-2:]
+    for matrix, made, swaps in zip(
+        a.reshape(-1, rows, columns), factors.reshape(-1, rows, columns), pivots.reshape(-1, min(rows, columns))
+    ):
+        order = np.arange(rows)
+        for i, other in enumerate(swaps):
+            order[[i, other]] = order[[other, i]]
+        k = min(rows, columns)
+        lower = np.tril(made[:, :k], -1) + np.eye(rows, k)
+        np.testing.assert_allclose(lower @ np.triu(made[:k]), matrix[order], atol=1e-5)
+        assert np.abs(lower).max() <= 1 + 1e-6
+
+
+def test_a_grayscale_image_stays_as_it_is(rng):
+    image = rng.random((4, 5, 1)).astype("float32")
+    np.testing.assert_array_equal(keras.ops.image.rgb_to_grayscale(image).numpy(), image)
+    with pytest.raises(ValueError, match="Invalid channel size"):
+        keras.ops.image.rgb_to_grayscale(np.ones((4, 4, 4), "float32"))
+
+
+def test_shapes_of_images_and_transforms_are_checked():
+    flat, image = np.ones((4, 4), "float32"), np.ones((4, 4, 3), "float32")
+    image_ops = keras.ops.image
+    for call in (
+        lambda: image_ops.affine_transform(flat, np.ones(8)),
+        lambda: image_ops.perspective_transform(flat, np.ones((4, 2)), np.ones((4, 2))),
+        lambda: image_ops.gaussian_blur(flat),
+        lambda: image_ops.elastic_transform(flat),
+    ):
+        with pytest.raises(ValueError, match="Invalid images rank"):
+            call()
+    with pytest.raises(ValueError, match="Invalid transform rank"):
+        image_ops.affine_transform(image, np.ones((1, 1, 8)))
+    with pytest.raises(ValueError, match="Invalid end_points shape"):
+        image_ops.perspective_transform(image, np.ones((4, 2)), np.ones((2, 2, 4, 2)))
+    with pytest.raises(ValueError, match="Invalid coordinates rank"):
+        image_ops.map_coordinates(image, np.ones(3), 1)
+    with pytest.raises(ValueError, match="the rank of `inputs`"):
+        image_ops.map_coordinates(image, np.ones((2, 5)), 1)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((0,), None), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1)])
+def test_unique_of_nothing(shape, axis):
+    x = np.zeros(shape, "float32")
+    given = {"axis": axis, "return_index": True, "return_inverse": True, "return_counts": True}
+    for made, expected in zip(keras.ops.unique(x, **given), np.unique(x, **given)):
+        np.testing.assert_array_equal(np.asarray(made), expected)
+
+
+@pytest.mark.parametrize("block_size", [64, None, -1])
+def test_lora_of_an_embedding_of_four_bits(block_size, rng):
+    layer = keras.layers.Embedding(50, 128)
+    layer.build()
+    layer.quantize("int4", config=keras.quantizers.Int4QuantizationConfig(block_size=block_size))
+    before = layer(np.array([[1, 2]])).numpy()
+    layer.enable_lora(4)
+    assert not layer._embeddings.trainable
+    assert [weight.path.split("/")[-1] for weight in layer.trainable_weights] == [
+        "lora_embeddings_a",
+        "lora_embeddings_b",
+    ]
+    np.testing.assert_allclose(layer(np.array([[1, 2]])).numpy(), before, atol=1e-6)
+
+
+def test_datasets_are_split():
+    dataset = tf.data.Dataset.from_tensor_slices((np.arange(10), np.arange(10) * 2))
+    left, right = keras.utils.split_dataset(dataset, left_size=0.7)
+    assert [int(x) for x, _ in left] == list(range(7))
+    assert [int(y) for _, y in right] == [14, 16, 18]
+
+
+def test_layouts_over_one_device_are_accepted_and_others_are_refused():
+    from keras.src.distribution import DeviceMesh, TensorLayout
+
+    from taut.keras.backend import distribution_lib
+
+    x = np.ones((2, 2), "float32")
+    alone = DeviceMesh((1, 1), ["batch", "model"], ["cpu:0"])
+    assert distribution_lib.distribute_tensor(x, TensorLayout(("batch", "model"), alone)) is x
+    assert distribution_lib.distribute_variable(x, TensorLayout((None, "model"), alone)) is x
+    several = DeviceMesh((1, 2), ["batch", "model"], ["cpu:0", "cpu:1"])
+    assert distribution_lib.distribute_variable(x, TensorLayout((None, "batch"), several)) is x
+    for call in (distribution_lib.distribute_tensor, distribution_lib.distribute_variable):
+        with pytest.raises(ValueError, match="mesh axis 'model'.*DataParallel"):
+            call(x, TensorLayout((None, "model"), several))
+    with pytest.raises(ValueError, match="mesh axis 'model'"):
+        distribution_lib.distribute_data_input(x, TensorLayout(("batch", "model"), several), "batch")
+    assert distribution_lib.distribute_data_input(x, TensorLayout(("batch", None), several), "batch") is x

@@ -1,4 +1,6 @@
-"""A process of `model.fit`: prints a line of JSON at its end. The first argument says how processes are joined."""
+"""A process of `model.fit`: prints a line of JSON at its end. The first argument says how processes are joined, the third whether batch
+statistics are those of all processes.
+"""
 
 import hashlib
 import json
@@ -11,10 +13,11 @@ import taut as tf
 
 keras = tf.keras
 
-how, folder = sys.argv[1], sys.argv[2]
+how, folder, synchronized = sys.argv[1], sys.argv[2], sys.argv[3:] == ["synchronized"]
 group = tf.distribute.world()
 rng = np.random.default_rng(0)
-x = rng.normal(size=(50, 6)).astype("f")
+# The last batch is one of 2 or 3 rows, which two processes share evenly or not.
+x = rng.normal(size=(51 if synchronized else 50, 6)).astype("f")
 y = (x.sum(1, keepdims=True) > 0).astype("f")
 
 if how == "DataParallel":
@@ -25,7 +28,12 @@ else:
 keras.utils.set_random_seed(5)
 with strategy.scope():
     model = keras.Sequential(
-        [keras.Input([6]), keras.layers.Dense(16, "relu"), keras.layers.BatchNormalization(), keras.layers.Dense(1)]
+        [
+            keras.Input([6]),
+            keras.layers.Dense(16, "relu"),
+            keras.layers.BatchNormalization(synchronized=synchronized),
+            keras.layers.Dense(1),
+        ]
     )
     model.compile("adam", keras.losses.BinaryCrossentropy(from_logits=True), metrics=["binary_accuracy"])
 callbacks = [keras.callbacks.ModelCheckpoint(os.path.join(folder, "model.keras"))]

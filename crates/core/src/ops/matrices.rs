@@ -1,21 +1,21 @@
 //! Batched matrix ops: parts shared by solvers and factorizations.
 
-use crate::Outputs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
-use crate::ops::binary::{add, complex, mul};
-use crate::ops::creation::tril;
+use crate::ops::binary::{add, complex, mul, sub};
+use crate::ops::contract::matmul_with;
+use crate::ops::creation::{diag, diag_part, tril, zeros_like};
 use crate::ops::sample::{filled, ramp};
-use crate::ops::shape::{concat, expand_dims, split as split_axis, swapaxes};
-use crate::ops::unary::{cast, imag, neg, real};
+use crate::ops::shape::{expand_dims, swapaxes};
+use crate::ops::unary::{cast, conj, imag};
 use crate::ops::{ArgValue, InvalidArgs};
 use crate::promote::float_of;
 use crate::shape::{Shape, Strides};
 use crate::tensor::Tensor;
+use crate::{Outputs, apply, apply_many};
 use taut_kernels::linalg::{self as kernels, LinalgError, SvdVectors};
 use taut_kernels::{Arg, DType, View, ViewMut};
-use taut_memory::Location;
 
 /// An op on each matrix of a batch.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub(super) enum MatrixFunction {
     /// Sign and logarithm of the determinant.
     SignLog,
     Cholesky,
+    /// The principal logarithm of a complex matrix.
+    Logarithm,
     Qr {
         full: bool,
     },
@@ -59,30 +61,43 @@ impl Op for MatrixOp {
         self.name
     }
 
+    fn accepts_complex(&self) -> bool {
+        true
+    }
+
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         check_dtype(*dtype)?;
+        if matches!(self.function, MatrixFunction::Logarithm) && *dtype != DType::C128 {
+            return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to complex128"));
+        }
         let (batch, m, n) = split(shape)?;
         if !matches!(self.function, MatrixFunction::Qr { .. } | MatrixFunction::Svd { .. }) {
             check_square(m, n)?;
         }
-        let of = |dims: &[usize]| Spec::new(*dtype, batch.iter().chain(dims).copied().collect::<Shape>());
+        let typed =
+            |dtype, dims: &[usize]| Spec::new(dtype, batch.iter().chain(dims).copied().collect::<Shape>());
+        let of = |dims: &[usize]| typed(*dtype, dims);
+        // Logarithms of absolute values, singular values and eigenvalues of Hermitian matrices are real.
+        let real = |dims: &[usize]| typed(dtype.part(), dims);
         let k = m.min(n);
         Ok(match self.function {
-            MatrixFunction::Inverse | MatrixFunction::Cholesky => of(&[n, n]).into(),
+            MatrixFunction::Inverse | MatrixFunction::Cholesky | MatrixFunction::Logarithm => {
+                of(&[n, n]).into()
+            }
             MatrixFunction::Determinant => of(&[]).into(),
-            MatrixFunction::SignLog => Specs::from_iter([of(&[]), of(&[])]),
+            MatrixFunction::SignLog => Specs::from_iter([of(&[]), real(&[])]),
             MatrixFunction::Qr { full: true } => Specs::from_iter([of(&[m, m]), of(&[m, n])]),
             MatrixFunction::Qr { full: false } => Specs::from_iter([of(&[m, k]), of(&[k, n])]),
-            MatrixFunction::Svd { vectors: SvdVectors::None } => of(&[k]).into(),
+            MatrixFunction::Svd { vectors: SvdVectors::None } => real(&[k]).into(),
             MatrixFunction::Svd { vectors: SvdVectors::Thin } => {
-                Specs::from_iter([of(&[m, k]), of(&[k]), of(&[k, n])])
+                Specs::from_iter([of(&[m, k]), real(&[k]), of(&[k, n])])
             }
             MatrixFunction::Svd { vectors: SvdVectors::Full } => {
-                Specs::from_iter([of(&[m, m]), of(&[k]), of(&[n, n])])
+                Specs::from_iter([of(&[m, m]), real(&[k]), of(&[n, n])])
             }
-            MatrixFunction::Eigen { vectors: false } => of(&[n]).into(),
-            MatrixFunction::Eigen { vectors: true } => Specs::from_iter([of(&[n]), of(&[n, n])]),
+            MatrixFunction::Eigen { vectors: false } => real(&[n]).into(),
+            MatrixFunction::Eigen { vectors: true } => Specs::from_iter([real(&[n]), of(&[n, n])]),
         })
     }
 
@@ -94,6 +109,7 @@ impl Op for MatrixOp {
             MatrixFunction::Determinant => kernels::det_scratch(dtype, n),
             MatrixFunction::SignLog => kernels::slogdet_scratch(dtype, n),
             MatrixFunction::Cholesky => kernels::cholesky_scratch(dtype, n),
+            MatrixFunction::Logarithm => kernels::logm_scratch(n),
             MatrixFunction::Qr { full } => kernels::qr_scratch(dtype, m, n, full),
             MatrixFunction::Svd { vectors } => kernels::svd_scratch(dtype, m, n, vectors),
             MatrixFunction::Eigen { vectors } => kernels::eigh_scratch(dtype, n, vectors),
@@ -113,6 +129,7 @@ impl Op for MatrixOp {
                 Ok(())
             }
             (MatrixFunction::Cholesky, [out]) => kernels::cholesky(a, out.reborrow(), scratch),
+            (MatrixFunction::Logarithm, [out]) => kernels::logm(a, out.reborrow(), scratch),
             (MatrixFunction::Qr { full }, [q, r]) => {
                 kernels::qr(a, full, q.reborrow(), r.reborrow(), scratch);
                 Ok(())
@@ -148,6 +165,7 @@ impl Op for MatrixOp {
             MatrixFunction::Inverse | MatrixFunction::Qr { .. } => 2,
             MatrixFunction::Determinant | MatrixFunction::SignLog | MatrixFunction::Cholesky => 1,
             MatrixFunction::Svd { .. } | MatrixFunction::Eigen { .. } => 9,
+            MatrixFunction::Logarithm => 35,
         };
         let bytes = inputs[0].bytes() + outputs.iter().map(Spec::bytes).sum::<usize>();
         Cost { flops: factor * per_element * inputs[0].shape.len() as u64, bytes: bytes as u64 }
@@ -186,7 +204,7 @@ pub(super) fn check_square(m: usize, n: usize) -> Result<()> {
 }
 
 pub(super) fn check_dtype(dtype: DType) -> Result<()> {
-    if matches!(dtype, DType::F32 | DType::F64) {
+    if matches!(dtype, DType::F32 | DType::F64 | DType::C128) {
         return Ok(());
     }
     Err(Error::dtype(format!("{dtype} is not supported")).help("cast to float32 or float64"))
@@ -198,41 +216,72 @@ pub(super) fn numeric(error: LinalgError) -> Error {
     Error::new(ErrorKind::Numeric, error.to_string())
 }
 
-/// Converts integers and bools to `float32`.
+/// Converts integers and bools to `float32`, and `complex64` to `complex128`: complex matrices have kernels in one precision.
 #[track_caller]
 pub(super) fn wide(a: Tensor) -> Result<Tensor> {
-    let dtype = float_of(a.dtype());
+    let dtype = match a.dtype() {
+        DType::C64 => DType::C128,
+        dtype => float_of(dtype),
+    };
     cast(a, dtype)
 }
 
-/// Rejects what is not a batch of square matrices.
+/// A result in the precision of the matrix that was given: back from `complex128` if that was `complex64`.
 #[track_caller]
-pub(super) fn check_squares(op: &'static str, a: &Tensor) -> Result<()> {
-    let at = Location::caller();
-    let outcome = split(a.shape()).and_then(|(_, m, n)| check_square(m, n));
-    outcome.map_err(|error| error.in_op(op, [a.spec()]).at(at))
+pub(super) fn narrow(result: Tensor, given: DType) -> Result<Tensor> {
+    match (given, result.dtype()) {
+        (DType::C64, DType::C128) => cast(result, DType::C64),
+        (DType::C64, DType::F64) => cast(result, DType::F32),
+        _ => Ok(result),
+    }
 }
 
-/// The real matrices `[[re, -im], [im, re]]`, which multiply stacked real and imaginary parts as the complex matrices multiply numbers.
-#[track_caller]
-pub(super) fn on_parts(a: &Tensor, dtype: DType) -> Result<Tensor> {
-    let (re, im) = (cast(real(a)?, dtype)?, cast(imag(a)?, dtype)?);
-    let top = concat(&[re.clone(), neg(&im)?], -1)?;
-    concat(&[top, concat(&[im, re], -1)?], -2)
+impl MatrixOp {
+    /// The outputs for a batch of matrices of any type, in its precision.
+    #[track_caller]
+    pub(super) fn outputs(&self, a: Tensor) -> Result<Outputs> {
+        let given = a.dtype();
+        let mut outputs = apply_many(self, vec![wide(a)?])?;
+        for output in &mut outputs {
+            *output = narrow(output.clone(), given)?;
+        }
+        Ok(outputs)
+    }
+
+    /// As [`MatrixOp::outputs`], of an op with one output.
+    #[track_caller]
+    pub(super) fn output(&self, a: Tensor) -> Result<Tensor> {
+        let given = a.dtype();
+        narrow(apply(self, [wide(a)?])?, given)
+    }
 }
 
-/// The complex numbers whose real parts are the first half of an axis, and whose imaginary parts are the second.
-#[track_caller]
-pub(super) fn joined(parts: Tensor, axis: isize) -> Result<Tensor> {
-    let mut halves = split_axis(parts, 2, axis)?;
-    let im = halves.swap_remove(1);
-    complex(halves.swap_remove(0), im)
-}
-
-/// Transposes the last two axes.
+/// The conjugate of the transposed matrices.
 #[track_caller]
 pub(super) fn adjoint(x: impl Into<Tensor>) -> Result<Tensor> {
-    swapaxes(x, -1, -2)
+    conj(swapaxes(x, -1, -2)?)
+}
+
+/// `adjoint(a) @ b`.
+#[track_caller]
+pub(super) fn adjoint_times(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
+    matmul_with(conj(a)?, b, true, false)
+}
+
+/// `a @ adjoint(b)`.
+#[track_caller]
+pub(super) fn times_adjoint(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
+    matmul_with(a, conj(b)?, false, true)
+}
+
+/// Without the imaginary part of the diagonal, which a variation that keeps it real does not have.
+#[track_caller]
+pub(super) fn with_real_diagonal(x: Tensor) -> Result<Tensor> {
+    if !x.dtype().is_complex() {
+        return Ok(x);
+    }
+    let imaginary = diag(imag(diag_part(&x, 0)?)?, 0)?;
+    sub(x, complex(zeros_like(&imaginary, None)?, imaginary)?)
 }
 
 /// Appends two axes of size one: a scalar per matrix becomes a batch of 1x1 matrices.
@@ -241,7 +290,7 @@ pub(super) fn per_matrix(x: impl Into<Tensor>) -> Result<Tensor> {
     expand_dims(expand_dims(x, -1)?, -1)
 }
 
-/// The lower triangle with the diagonal halved. If only the lower triangle of a symmetric matrix is read and `p` is the
+/// The lower triangle with the diagonal halved. If only the lower triangle of a symmetric (Hermitian) matrix is read and `p` is the
 /// gradient with all elements taken as independent, the gradient is the lower triangle of `p + adjoint(p)`.
 #[track_caller]
 pub(super) fn half_lower(x: &Tensor) -> Result<Tensor> {
@@ -272,16 +321,25 @@ pub(super) fn regular(dtype: DType, shape: &[usize]) -> ArgValue {
     }))
 }
 
-/// A batch of symmetric positive definite matrices.
+/// A batch of symmetric (Hermitian) positive definite matrices.
 pub(super) fn definite(dtype: DType, shape: &[usize]) -> ArgValue {
     let n = shape[shape.len() - 1];
-    ArgValue::Tensor(filled(dtype, shape, |i| {
-        let (matrix, row, column) = (i / (n * n), i / n % n, i % n);
-        let fraction = (((matrix * 31 + row.min(column) * 7 + row.max(column)) as f64 + 0.5)
-            * 0.618033988749895)
-            .fract();
-        fraction + if row == column { n as f64 } else { 0.0 }
-    }))
+    let place = |i: usize| (i / (n * n), i / n % n, i % n);
+    let fraction = |seed: usize| ((seed as f64 + 0.5) * 0.618033988749895).fract();
+    let real = filled(dtype.part(), shape, |i| {
+        let (matrix, row, column) = place(i);
+        fraction(matrix * 31 + row.min(column) * 7 + row.max(column))
+            + if row == column { n as f64 } else { 0.0 }
+    });
+    if !dtype.is_complex() {
+        return ArgValue::Tensor(real);
+    }
+    let imaginary = filled(dtype.part(), shape, |i| {
+        let (matrix, row, column) = place(i);
+        let sign = f64::from(u8::from(row > column)) - f64::from(u8::from(row < column));
+        0.5 * sign * fraction(matrix * 17 + row.min(column) * 5 + row.max(column))
+    });
+    ArgValue::Tensor(complex(real, imaginary).expect("samples are small"))
 }
 
 /// Batch shapes of square matrices for tests.

@@ -2,7 +2,7 @@
 
 use super::direct::Tiles;
 use super::direct_weights::WeightTiles;
-use crate::dtype::{Element, bf16, f16};
+use crate::dtype::{Element, bf16, f16, single_from_f16};
 use crate::matmul::GemmElement;
 use half::slice::HalfFloatSliceExt;
 
@@ -82,14 +82,9 @@ impl Real for f16 {
     fn as_sums_mut(_: &mut [Self]) -> Option<&mut [f32]> {
         None
     }
-    // Branch-free, so that loops over it vectorise; a multiplication by 2^112 moves the exponent and
-    // normalises subnormals in one step.
     #[inline(always)]
     fn widen(self) -> f32 {
-        let bits = self.to_bits() as u32;
-        let magnitude = (f32::from_bits((bits & 0x7fff) << 13) * f32::from_bits(0x7780_0000)).to_bits();
-        let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
-        f32::from_bits(magnitude | special | (bits & 0x8000) << 16)
+        single_from_f16(self)
     }
     #[inline(always)]
     fn narrow(value: f32) -> f16 {

@@ -18,7 +18,7 @@ use faer::{Accum, Conj, MatMut, MatRef, Par, Spec};
 
 /// Bytes of scratch for [`lstsq`] with `m` by `n` matrices and `k` right-hand sides.
 pub fn lstsq_scratch(dtype: DType, m: usize, n: usize, k: usize) -> usize {
-    dispatch!(dtype, T in wide => bytes(StackReq::all_of(&[
+    dispatch!(dtype, T in linalg => bytes(StackReq::all_of(&[
         temp_mat_scratch::<T>(m, n),
         temp_mat_scratch::<T>(m.max(n), k),
         StackReq::any_of(&[by_qr_need::<T>(m.max(n), m.min(n), k), by_svd_need::<T>(m, n, k)]),
@@ -40,10 +40,10 @@ pub fn lstsq(
     scratch: &mut [u8],
 ) -> Result<(), LinalgError> {
     assert_dtype(a.dtype(), &[b.dtype(), out.dtype()]);
-    dispatch!(a.dtype(), T in wide => lstsq_of::<T>(a, b, rcond, out, rank, scratch))
+    dispatch!(a.dtype(), T in linalg => lstsq_of::<T>(a, b, rcond, out, rank, scratch))
 }
 
-fn lstsq_of<T: Real>(
+fn lstsq_of<T: Scalar>(
     a: View<'_>,
     b: View<'_>,
     rcond: Option<f64>,
@@ -89,7 +89,7 @@ fn lstsq_of<T: Real>(
     Ok(())
 }
 
-fn by_qr_need<T: Real>(long: usize, short: usize, k: usize) -> StackReq {
+fn by_qr_need<T: Scalar>(long: usize, short: usize, k: usize) -> StackReq {
     let block = qr_factor::recommended_block_size::<T>(long, short);
     StackReq::all_of(&[
         temp_mat_scratch::<T>(long, short),
@@ -109,8 +109,8 @@ fn by_qr_need<T: Real>(long: usize, short: usize, k: usize) -> StackReq {
 
 /// Solves in place if the rank is full beyond doubt; otherwise leaves `x` alone and returns false.
 ///
-/// A wide matrix is factorised by its transpose, so that the solution is the shortest one.
-fn by_qr<T: Real>(matrix: MatRef<'_, T>, mut x: MatMut<'_, T>, rcond: f64, stack: &mut MemStack) -> bool {
+/// A wide matrix is factorised by its adjoint, so that the solution is the shortest one.
+fn by_qr<T: Scalar>(matrix: MatRef<'_, T>, mut x: MatMut<'_, T>, rcond: f64, stack: &mut MemStack) -> bool {
     let (m, n) = matrix.shape();
     let wide = n > m;
     let tall = if wide { matrix.transpose() } else { matrix };
@@ -129,6 +129,9 @@ fn by_qr<T: Real>(matrix: MatRef<'_, T>, mut x: MatMut<'_, T>, rcond: f64, stack
     let (mut factors, mut coefficients, mut permuted) =
         (factors.as_mat_mut(), coefficients.as_mat_mut(), permuted.as_mat_mut());
     copy(tall, factors.as_mut());
+    if wide {
+        conjugate(factors.as_mut());
+    }
     qr_factor::qr_in_place(
         factors.as_mut(),
         coefficients.as_mut(),
@@ -140,7 +143,7 @@ fn by_qr<T: Real>(matrix: MatRef<'_, T>, mut x: MatMut<'_, T>, rcond: f64, stack
     );
     // The diagonal of a pivoted R follows the singular values within a modest factor: near the limit, singular
     // values decide.
-    let (first, last) = (factors[(0, 0)].to_f64().abs(), factors[(short - 1, short - 1)].to_f64().abs());
+    let (first, last) = (factors[(0, 0)].modulus(), factors[(short - 1, short - 1)].modulus());
     let certain = 16.0 * short as f64 * rcond.max(T::EPSILON);
     if last.is_nan() || last <= certain * first {
         return false;
@@ -152,7 +155,7 @@ fn by_qr<T: Real>(matrix: MatRef<'_, T>, mut x: MatMut<'_, T>, rcond: f64, stack
                 permuted[(i, j)] = x[(p, j)];
             }
         }
-        tri::solve_lower_triangular_in_place(r.transpose(), permuted.as_mut(), Par::Seq);
+        tri::solve_lower_triangular_in_place(r.adjoint(), permuted.as_mut(), Par::Seq);
         fill(x.as_mut(), T::from_f64(0.0));
         copy(permuted.as_ref(), x.as_mut().subrows_mut(0, short));
         householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
@@ -167,7 +170,7 @@ fn by_qr<T: Real>(matrix: MatRef<'_, T>, mut x: MatMut<'_, T>, rcond: f64, stack
         householder::apply_block_householder_sequence_transpose_on_the_left_in_place_with_conj(
             factors.as_ref(),
             coefficients.as_ref(),
-            Conj::No,
+            Conj::Yes,
             x.as_mut(),
             Par::Seq,
             stack,
@@ -183,7 +186,7 @@ fn by_qr<T: Real>(matrix: MatRef<'_, T>, mut x: MatMut<'_, T>, rcond: f64, stack
     true
 }
 
-fn by_svd_need<T: Real>(m: usize, n: usize, k: usize) -> StackReq {
+fn by_svd_need<T: Scalar>(m: usize, n: usize, k: usize) -> StackReq {
     let (short, thin) = (m.min(n), ComputeSvdVectors::Thin);
     StackReq::all_of(&[
         temp_mat_scratch::<T>(m, short),
@@ -195,7 +198,7 @@ fn by_svd_need<T: Real>(m: usize, n: usize, k: usize) -> StackReq {
 }
 
 /// The shortest solution, in place; returns the rank, or nothing if the singular values did not converge.
-fn by_svd<T: Real>(
+fn by_svd<T: Scalar>(
     matrix: MatRef<'_, T>,
     mut x: MatMut<'_, T>,
     rcond: f64,
@@ -211,14 +214,14 @@ fn by_svd<T: Real>(
     let values = DiagMut::from_slice_mut(&mut s);
     let (left, right) = (Some(u.as_mut()), Some(v.as_mut()));
     faer_svd::svd(matrix, values, left, right, Par::Seq, stack, Spec::default()).ok()?;
-    let cutoff = rcond * s[0].to_f64();
-    let rank = s.iter().take_while(|value| value.to_f64() > cutoff).count();
+    let cutoff = rcond * s[0].parts().re;
+    let rank = s.iter().take_while(|value| value.parts().re > cutoff).count();
     let (u, v) = (u.as_ref().subcols(0, rank), v.as_ref().subcols(0, rank));
     let mut projected = projected.as_mut().subrows_mut(0, rank);
-    matmul(projected.as_mut(), Accum::Replace, u.transpose(), x.as_ref().subrows(0, m), one, Par::Seq);
+    matmul(projected.as_mut(), Accum::Replace, u.adjoint(), x.as_ref().subrows(0, m), one, Par::Seq);
     for i in 0..rank {
         for j in 0..k {
-            projected[(i, j)] /= s[i];
+            projected[(i, j)] = T::from_parts(projected[(i, j)].parts() / s[i].parts().re);
         }
     }
     matmul(x.as_mut().subrows_mut(0, n), Accum::Replace, v, projected.as_ref(), one, Par::Seq);

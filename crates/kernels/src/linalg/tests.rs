@@ -1,6 +1,6 @@
 mod factors;
 
-use super::work::Real;
+use super::work::Scalar;
 use super::*;
 use crate::DType;
 use crate::view::{View, ViewMut};
@@ -14,7 +14,7 @@ struct Batch<T> {
     strides: Vec<isize>,
 }
 
-impl<T: Real> Batch<T> {
+impl<T: Scalar> Batch<T> {
     fn new(shape: &[usize], values: &[f64]) -> Batch<T> {
         let mut strides = vec![1; shape.len()];
         for i in (1..shape.len()).rev() {
@@ -141,12 +141,12 @@ fn scratch(bytes: usize) -> Vec<u8> {
     vec![0xff; bytes]
 }
 
-fn tolerance<T: Real>() -> f64 {
+fn tolerance<T: Scalar>() -> f64 {
     T::EPSILON * 500.0
 }
 
 /// `b bᵀ + 1`, well conditioned and positive definite, with arbitrary values above the diagonal.
-fn positive<T: Real>(batches: usize, n: usize, seed: u64) -> Batch<T> {
+fn positive<T: Scalar>(batches: usize, n: usize, seed: u64) -> Batch<T> {
     let root = Batch::<f64>::random(&[batches, n, n], seed);
     let mut values = Vec::new();
     for b in 0..batches {
@@ -164,7 +164,7 @@ fn symmetric_of_lower(a: &Matrix) -> Matrix {
     Matrix::from_fn(a.rows, a.cols, |i, j| a.get(i.max(j), i.min(j)))
 }
 
-fn check_cholesky<T: Real>() {
+fn check_cholesky<T: Scalar>() {
     for n in [1, 2, 5, 33, 70] {
         let a = positive::<T>(3, n, n as u64);
         let mut l = Batch::<T>::stale(&[3, n, n]);
@@ -197,7 +197,7 @@ fn cholesky_names_the_entry_that_is_not_positive_definite() {
     );
 }
 
-fn check_solve<T: Real>() {
+fn check_solve<T: Scalar>() {
     for (n, k) in [(1, 1), (2, 3), (5, 0), (7, 2), (40, 9)] {
         let inputs = [
             Batch::<T>::random(&[2, 2, n, n], 3),
@@ -318,7 +318,7 @@ fn determinants_neither_overflow_nor_vanish_on_the_way() {
     assert!(d[0].is_nan() && sign[0].is_nan() && log[0].is_nan());
 }
 
-fn check_triangular<T: Real>() {
+fn check_triangular<T: Scalar>() {
     for n in [1, 3, 20] {
         let mut a = Batch::<T>::random(&[2, n, n], 4);
         for b in 0..2 {

@@ -4,6 +4,7 @@
 use super::double::{asinh, atan2, cos, cosh, sin, sinh, tan};
 use super::{exp as real_exp, expm1 as real_expm1, log as real_log, log1p as real_log1p};
 use num_complex::Complex;
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
 type C = Complex<f64>;
 
@@ -131,6 +132,13 @@ pub fn exp(z: C) -> C {
 
 /// `e^z - 1`, accurate near zero.
 pub fn expm1(z: C) -> C {
+    if z.im == 0.0 {
+        // Not a negative zero: it is the difference of ones.
+        return c(real_expm1(z.re) + 0.0, z.im);
+    }
+    if z.re.is_infinite() && !z.im.is_finite() {
+        return if z.re < 0.0 { c(-1.0, 0.0) } else { c(z.re, f64::NAN) };
+    }
     let half = sin(0.5 * z.im);
     c(real_expm1(z.re) * cos(z.im) - 2.0 * half * half, real_exp(z.re) * sin(z.im))
 }
@@ -172,11 +180,22 @@ pub fn sinh_c(z: C) -> C {
     if z.re == 0.0 {
         return c(z.re, sin(z.im));
     }
+    if z.re.is_infinite() && !z.im.is_finite() {
+        return c(z.re, f64::NAN);
+    }
     c(sinh(z.re) * cos(z.im), cosh(z.re) * sin(z.im))
 }
 
 /// The hyperbolic cosine.
 pub fn cosh_c(z: C) -> C {
+    if !z.im.is_finite() {
+        if z.re == 0.0 {
+            return c(f64::NAN, z.re);
+        }
+        if z.re.is_infinite() {
+            return c(f64::INFINITY, f64::NAN);
+        }
+    }
     if z.im == 0.0 || z.re == 0.0 {
         let im = if z.im == 0.0 { z.im * 1f64.copysign(z.re) } else { z.re * sin(z.im) };
         return c(cosh(z.re) * cos(z.im), im);
@@ -189,6 +208,9 @@ pub fn tanh_c(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
         return c(super::tanh(x), y);
+    }
+    if x.is_finite() && !y.is_finite() {
+        return c(if x == 0.0 { x } else { f64::NAN }, f64::NAN);
     }
     if x.abs() > 22.0 {
         let tail = if y.is_finite() { 4.0 * sin(y) * cos(y) * real_exp(-2.0 * x.abs()) } else { 0.0 };
@@ -216,25 +238,84 @@ pub fn tan_c(z: C) -> C {
     over_i(tanh_c(times_i(z)))
 }
 
+/// [`asinh_c`] of what has an infinite part or NaN.
+fn asinh_not_finite(z: C) -> C {
+    let (x, y) = (z.re, z.im);
+    if x.is_infinite() {
+        let im = if y.is_nan() {
+            y
+        } else if y.is_infinite() {
+            FRAC_PI_4.copysign(y)
+        } else {
+            0f64.copysign(y)
+        };
+        return c(x, im);
+    }
+    if y.is_infinite() {
+        return c(f64::INFINITY.copysign(x), if x.is_nan() { x } else { FRAC_PI_2.copysign(y) });
+    }
+    c(f64::NAN, if y == 0.0 { y } else { f64::NAN })
+}
+
+/// [`acos_c`] of what has an infinite part or NaN.
+fn acos_not_finite(z: C) -> C {
+    let (x, y) = (z.re, z.im);
+    if y.is_infinite() {
+        let re = if x.is_nan() {
+            x
+        } else if x.is_infinite() {
+            if x > 0.0 { FRAC_PI_4 } else { 3.0 * FRAC_PI_4 }
+        } else {
+            FRAC_PI_2
+        };
+        return c(re, -y);
+    }
+    if x.is_infinite() {
+        return match (y.is_nan(), x > 0.0) {
+            (true, _) => c(y, f64::INFINITY),
+            (false, true) => c(0.0, (-x).copysign(-y)),
+            (false, false) => c(PI, x.copysign(-y)),
+        };
+    }
+    c(if x == 0.0 { FRAC_PI_2 } else { f64::NAN }, f64::NAN)
+}
+
+fn is_finite(z: C) -> bool {
+    z.re.is_finite() && z.im.is_finite()
+}
+
 /// The inverse sine, cut along the real numbers beyond 1.
 pub fn asin_c(z: C) -> C {
+    if !is_finite(z) {
+        return over_i(asinh_not_finite(times_i(z)));
+    }
     let (minus, plus) = (sqrt(c(1.0 - z.re, -z.im)), sqrt(c(1.0 + z.re, z.im)));
     c(atan2(z.re, (minus * plus).re), asinh((minus.conj() * plus).im))
 }
 
 /// The inverse cosine, cut along the real numbers beyond 1.
 pub fn acos_c(z: C) -> C {
+    if !is_finite(z) {
+        return acos_not_finite(z);
+    }
     let (minus, plus) = (sqrt(c(1.0 - z.re, -z.im)), sqrt(c(1.0 + z.re, z.im)));
     c(2.0 * atan2(minus.re, plus.re), asinh((plus.conj() * minus).im))
 }
 
 /// The inverse hyperbolic sine.
 pub fn asinh_c(z: C) -> C {
+    if !is_finite(z) {
+        return asinh_not_finite(z);
+    }
     times_i(asin_c(over_i(z)))
 }
 
 /// The inverse hyperbolic cosine, cut along the real numbers below 1.
 pub fn acosh_c(z: C) -> C {
+    if !is_finite(z) {
+        let turned = acos_not_finite(z);
+        return c(turned.im.abs(), turned.re.copysign(z.im));
+    }
     let (minus, plus) = (sqrt(c(z.re - 1.0, z.im)), sqrt(c(z.re + 1.0, z.im)));
     c(asinh((minus.conj() * plus).re), 2.0 * atan2(minus.im, plus.re))
 }
@@ -242,10 +323,13 @@ pub fn acosh_c(z: C) -> C {
 /// The inverse hyperbolic tangent, cut along the real numbers beyond 1.
 pub fn atanh_c(z: C) -> C {
     let (x, y) = (z.re, z.im);
+    if y.is_nan() {
+        return c(if x == 0.0 || x.is_infinite() { 0f64.copysign(x) } else { f64::NAN }, y);
+    }
     if x.abs() > 1e150 || y.abs() > 1e150 {
         // 1 / z, to the precision that there is.
         let small = if x.is_infinite() || y.is_infinite() { 0.0 } else { reciprocal(z).re };
-        return c(small.abs().copysign(x), std::f64::consts::FRAC_PI_2.copysign(y));
+        return c(small.abs().copysign(x), FRAC_PI_2.copysign(y));
     }
     let re = 0.25 * real_log1p(4.0 * x.abs() / (1.0 - x.abs()).mul_add(1.0 - x.abs(), y * y));
     c(re.copysign(x), 0.5 * atan2(2.0 * y, (1.0 - x).mul_add(1.0 + x, -(y * y))))

@@ -2,7 +2,7 @@
 
 use super::mat::{Mat, MatMut};
 use super::serial;
-use crate::dtype::{Element, bf16, f16};
+use crate::dtype::{Element, bf16, f16, single_from_f16};
 use crate::multiversion;
 use half::slice::HalfFloatSliceExt;
 use std::mem::MaybeUninit;
@@ -17,12 +17,7 @@ pub(super) trait Half: Element {
 impl Half for f16 {
     #[inline(always)]
     fn widen(self) -> f32 {
-        let bits = self.to_bits() as u32;
-        let magnitude = (bits & 0x7fff) << 13;
-        // The product rebiases the exponent, and makes normal numbers of subnormal ones.
-        let finite = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
-        let value = if magnitude >= 31 << 23 { magnitude | 0x7f80_0000 } else { finite.to_bits() };
-        f32::from_bits(value | (bits & 0x8000) << 16)
+        single_from_f16(self)
     }
     #[inline]
     fn narrow(value: f32) -> f16 {

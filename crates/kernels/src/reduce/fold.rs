@@ -1,6 +1,6 @@
 //! What is folded: the arithmetic of each reduction, one element at a time.
 
-use crate::dtype::{Bool, Element, bf16, f16};
+use crate::dtype::{Bool, Element, bf16, f16, single_from_f16};
 use crate::math::{exp, log};
 use crate::simd::Level;
 use bytemuck::Pod;
@@ -192,17 +192,6 @@ macro_rules! float {
     )*};
 }
 float!(f16, bf16, f32, f64);
-
-/// Exact and free of branches and calls, so that a loop of it vectorises at every instruction-set level.
-#[inline(always)]
-fn single_from_f16(x: f16) -> f32 {
-    let bits = x.to_bits() as u32;
-    // The f16 exponent lies where f32's is, too small by the difference of the biases; a multiplication by 2^112
-    // mends it for normal and denormal numbers alike. What had the highest exponent is infinite or NaN.
-    let scaled = f32::from_bits((bits & 0x7fff) << 13) * f32::from_bits(0x7780_0000);
-    let special = if scaled >= 65536.0 { 0x7f80_0000 } else { 0 };
-    f32::from_bits(scaled.to_bits() | special | (bits & 0x8000) << 16)
-}
 
 #[inline(always)]
 fn single_from_bf16(x: bf16) -> f32 {

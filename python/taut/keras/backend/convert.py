@@ -171,3 +171,12 @@ def axes_of(axis: int | Sequence[int] | None, rank: int) -> list[int]:
         if not -rank <= one < rank:
             raise ValueError(f"axis must be in [{-rank}, {rank}), got {one}")
     return sorted({int(one) % rank for one in axes})
+
+
+def check_images(images: Any) -> None:
+    """Raises ValueError unless it is an image or a batch of images."""
+    if len(images.shape) not in (3, 4):
+        raise ValueError(
+            "Invalid images rank: expected rank 3 (single image) or rank 4 (batch of images). "
+            f"Received: images.shape={shape_of(images)}"
+        )

@@ -34,6 +34,8 @@ class DatasetAdapter(DataAdapter):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(batch)
         if sample_weight is not None:
             raise ValueError("`class_weight` and `sample_weight` cannot be given at the same time.")
+        if tree.is_nested(y):
+            raise ValueError("`class_weight` needs a model with one output, got nested targets")
         return (
             x,
             y,

@@ -87,6 +87,10 @@ class Ranks:
                 shared[i] = tf.reshape(part, weighted[i].shape)
         return shared
 
+    def sum(self, x: Any) -> Any:
+        """The sum over the processes that have rows of this batch, of statistics of their rows."""
+        return summed(x, self.group, tf.cast(self._weight, x.dtype))
+
     def check(self, model: Any) -> None:
         """Raises an error on all processes if their models differ, before the first step."""
         if self._checked:
@@ -131,11 +135,32 @@ def active() -> Ranks | None:
     return _active
 
 
-def has_several_processes() -> bool:
-    """Whether several processes train together: in `fit`, with a strategy or a distribution, or with `taut.horovod`."""
-    if _active is not None or current_group() is not None:
-        return True
-    return horovod.is_initialized() and horovod.size() > 1
+def sum_over_processes(x: Any) -> Any:
+    """The sum over the processes that train together: in `fit`, with a strategy or a distribution, or with `taut.horovod`.
+    With one process, the values.
+    """
+    if _active is not None:
+        return _active.sum(x)
+    group = current_group()
+    if group is None and horovod.is_initialized():
+        group = horovod._ranks()
+    return x if group is None or group.size == 1 else group.all_reduce(x, "SUM")
+
+
+def summed(x: Any, group: Any, weight: Any) -> Any:
+    """The sum over processes of the values of those whose weight is not 0.
+
+    A process multiplies its gradients by its weight before they are averaged. The gradient of a sum has parts of the losses
+    of all processes, each of which counts with the weight of its own process.
+    """
+
+    @tf.custom_gradient
+    def in_backward(y: Any, factor: Any) -> Any:
+        return tf.identity(y), lambda upstream: (upstream * factor, None)
+
+    has_rows = tf.cast(weight > 0, x.dtype)
+    local = in_backward(x * has_rows, tf.math.divide_no_nan(tf.ones_like(weight), weight))
+    return in_backward(group.all_reduce(local, "SUM"), weight)
 
 
 def current_group() -> Any:
@@ -143,7 +168,10 @@ def current_group() -> Any:
     distribution = distribution_lib.distribution()
     if distribution is not None and getattr(distribution, "_is_multi_process", False):
         if not isinstance(distribution, distribution_lib.DataParallel):
-            raise NotImplementedError(f"the distribution must be DataParallel, got {type(distribution).__name__}")
+            raise ValueError(
+                f"the distribution of several processes must be DataParallel, got {type(distribution).__name__}: every process "
+                "holds whole variables"
+            )
         return distribute.world()
     strategy = distribute.get_strategy()
     return strategy._group if strategy.num_replicas_in_sync > 1 else None

@@ -50,28 +50,33 @@ def process_id() -> int:
 
 def distribute_tensor(tensor: Any, layout: Any) -> Any:
     """The tensor: every process has all of it."""
-    _check_replicated(layout)
+    _check_whole(layout)
     return tensor
 
 
 def distribute_variable(value: Any, layout: Any) -> Any:
     """The value: every process has all of it."""
-    _check_replicated(layout)
+    _check_whole(layout)
     return value
 
 
 def distribute_data_input(per_process_batch: Any, layout: Any, batch_dim_name: str) -> Any:
     """The batch: it is this process's already, and has the layout that data parallelism gives it."""
-    axes = getattr(layout, "axes", None) or ()
-    if any(axis not in (None, batch_dim_name) for axis in axes):
-        raise NotImplementedError("parts of a row on different processes are not supported: use DataParallel")
+    _check_whole(layout, batch_dim_name)
     return per_process_batch
 
 
-def _check_replicated(layout: Any) -> None:
-    axes = getattr(layout, "axes", None) or ()
-    if any(axis is not None for axis in axes):
-        raise NotImplementedError("parts of a tensor on different processes are not supported: use DataParallel")
+def _check_whole(layout: Any, batch: str | None = None) -> None:
+    """Raises ValueError if a layout splits an axis, other than that of the batch, over several devices of its mesh."""
+    mesh = getattr(layout, "device_mesh", None)
+    sizes = {} if mesh is None else dict(zip(mesh.axis_names, mesh.shape))
+    for axis in getattr(layout, "axes", None) or ():
+        if axis is not None and axis != batch and sizes.get(axis, 2) > 1:
+            raise ValueError(
+                f"a layout must not split a tensor over several processes, got the mesh axis {axis!r} in "
+                f"{tuple(layout.axes)}: every process holds whole tensors and its own rows of each batch; "
+                "use keras.distribution.DataParallel"
+            )
 
 
 def _to_backend_mesh(device_mesh: Any) -> Any:

@@ -1,21 +1,15 @@
-"""Export of models, which is not implemented."""
+"""Export of models to other formats, of which this backend writes none."""
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class ExportArchive:
-    """The backend's part of `keras.export.ExportArchive`."""
+    """The backend's part of `keras.export.ExportArchive`, which cannot be made."""
 
-    def track(self, resource: Any) -> None:
-        """Raises NotImplementedError."""
-        raise NotImplementedError("keras.export.ExportArchive.track is not implemented on the taut backend")
-
-    def track_and_add_endpoint(self, name: str, resource: Any, input_signature: Any, **kwargs: Any) -> None:
-        """Raises NotImplementedError."""
-        raise NotImplementedError("keras.Model.export is not implemented on the taut backend")
-
-    def add_endpoint(self, name: str, fn: Any, input_signature: Any = None, **kwargs: Any) -> None:
-        """Raises NotImplementedError."""
-        raise NotImplementedError("keras.export.ExportArchive.add_endpoint is not implemented on the taut backend")
+    def __init__(self) -> None:
+        # The class of the error is that of Keras's own archive on a backend that it does not know.
+        raise NotImplementedError(
+            "`ExportArchive` and `Model.export` need a graph of TensorFlow, JAX or PyTorch, which the taut backend does not "
+            "make. Use `Model.save(path)` to store the model; with another backend, `keras.models.load_model(path)` reads "
+            "it, and `Model.export` exports it."
+        )

@@ -3,13 +3,13 @@
 use super::triangular_solve;
 use crate::error::{ErrorKind, Result};
 use crate::ops::binary::add;
-use crate::ops::contract::matmul_with;
 use crate::ops::matrices::{
-    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, adjoint, definite, half_lower, invalid_square, wide,
+    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, adjoint, adjoint_times, definite, half_lower,
+    invalid_square, with_real_diagonal,
 };
 use crate::ops::sample::{dtypes, of};
 use crate::ops::{InvalidArgs, OpEntry, Param, Reference, Samples, one};
-use crate::{DType, Saves, Tensor, apply};
+use crate::{DType, Saves, Tensor};
 
 static CHOLESKY: MatrixOp = MatrixOp {
     name: "cholesky",
@@ -18,9 +18,9 @@ static CHOLESKY: MatrixOp = MatrixOp {
         saves: Saves::OUTPUT,
         vjp: |call| {
             call.first(|call, g| {
-                // p = L⁻ᵀ half_lower(Lᵀ g) L⁻¹; the code computes its transpose, and the gradient is symmetric in p.
+                // p = L⁻ᴴ half_lower(Lᴴ g) L⁻¹; the code computes its adjoint, and the gradient is symmetric in p.
                 let l = call.output(0)?;
-                let inner = half_lower(&matmul_with(l, g, true, false)?)?;
+                let inner = half_lower(&with_real_diagonal(adjoint_times(l, g)?)?)?;
                 let left = triangular_solve(l, inner, true, true, false)?;
                 let p = triangular_solve(l, adjoint(left)?, true, true, false)?;
                 half_lower(&add(adjoint(&p)?, p)?)
@@ -29,7 +29,8 @@ static CHOLESKY: MatrixOp = MatrixOp {
     },
 };
 
-/// The Cholesky decomposition `a = L @ transpose(L)` of symmetric positive definite matrices, with `L` lower triangular.
+/// The Cholesky decomposition `a = L @ adjoint(L)` of symmetric (Hermitian) positive definite matrices, with `L` lower
+/// triangular.
 ///
 /// Only the lower triangle of `a` is read. A matrix that is not positive definite is an error.
 ///
@@ -41,17 +42,17 @@ static CHOLESKY: MatrixOp = MatrixOp {
 /// ```
 #[track_caller]
 pub fn cholesky(a: impl Into<Tensor>) -> Result<Tensor> {
-    apply(&CHOLESKY, [wide(a.into())?])
+    CHOLESKY.output(a.into())
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "cholesky",
     &[Param::tensor("a")],
     |a| one(cholesky(a.tensor(0)?)),
-    Reference::Numpy("np.linalg.cholesky(a.astype(np.float64)).astype(a.dtype)"),
+    Reference::Numpy("np.linalg.cholesky(a.astype(np.promote_types(a.dtype, np.float64))).astype(a.dtype)"),
     Samples::List(|| {
         let with = |dtype| SQUARE.iter().map(move |shape| vec![definite(dtype, shape)]);
-        dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect()
+        dtypes::WIDE_COMPLEX.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
 .refuses(|| {

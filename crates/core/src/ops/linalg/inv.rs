@@ -1,16 +1,13 @@
 //! The matrix inverse.
 
 use crate::error::{ErrorKind, Result};
-use crate::ops::contract::matmul_with;
 use crate::ops::matrices::{
-    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, check_squares, invalid_square, joined, on_parts,
-    regular, wide,
+    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, adjoint_times, invalid_square, regular, times_adjoint,
 };
 use crate::ops::sample::{dtypes, of};
-use crate::ops::shape::split;
 use crate::ops::unary::neg;
 use crate::ops::{InvalidArgs, OpEntry, Param, Reference, Samples, one};
-use crate::{DType, Saves, Tensor, apply};
+use crate::{DType, Saves, Tensor};
 
 static INV: MatrixOp = MatrixOp {
     name: "inv",
@@ -20,7 +17,7 @@ static INV: MatrixOp = MatrixOp {
         vjp: |call| {
             call.first(|call, g| {
                 let y = call.output(0)?;
-                neg(matmul_with(matmul_with(y, g, true, false)?, y, false, true)?)
+                neg(times_adjoint(adjoint_times(y, g)?, y)?)
             })
         },
     },
@@ -36,14 +33,7 @@ static INV: MatrixOp = MatrixOp {
 /// ```
 #[track_caller]
 pub fn inv(a: impl Into<Tensor>) -> Result<Tensor> {
-    let a = a.into();
-    if a.dtype().is_complex() {
-        check_squares("inv", &a)?;
-        // The inverse of the real matrix of the parts has the same form; its first columns are the parts of the inverse.
-        let whole = inv(on_parts(&a, a.dtype().part())?)?;
-        return joined(split(whole, 2, -1)?.swap_remove(0), -2);
-    }
-    apply(&INV, [wide(a)?])
+    INV.output(a.into())
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(

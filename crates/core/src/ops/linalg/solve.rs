@@ -4,18 +4,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, sub};
-use crate::ops::contract::{matmul, matmul_with};
+use crate::ops::contract::matmul;
 use crate::ops::creation::{eye, tril, triu};
 use crate::ops::elementwise::sum_to;
 use crate::ops::matrices::{
-    adjoint, check_dtype, check_square, check_squares, joined, numeric, on_parts, regular, repeated, split,
-    wide,
+    adjoint, adjoint_times, check_dtype, check_square, narrow, numeric, regular, repeated, split,
+    times_adjoint, wide,
 };
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::shape::{concat, reshape};
-use crate::ops::unary::{cast, imag, neg, real};
+use crate::ops::shape::reshape;
+use crate::ops::unary::{cast, neg};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::promote::common_dtype;
+use crate::promote::float_of;
 use crate::{DType, Outputs, Shape, Tensor, apply_many, promote};
 use taut_kernels::linalg as kernels;
 use taut_kernels::{Arg, ViewMut};
@@ -32,7 +32,7 @@ enum Problem {
     Triangular {
         lower: bool,
         unit: bool,
-        transpose: bool,
+        adjoint: bool,
     },
     /// The second output is the rank of each matrix.
     LeastSquares {
@@ -44,6 +44,7 @@ impl Solve {
     /// Applies the solver after promoting the operands; for a vector `b` the solution is a vector.
     #[track_caller]
     fn apply(&self, a: Tensor, b: Tensor) -> Result<Outputs> {
+        let given = promote(float_of(a.dtype()), float_of(b.dtype()))?;
         let (a, b) = (wide(a)?, wide(b)?);
         let dtype = promote(a.dtype(), b.dtype())?;
         let vector = b.rank() == 1;
@@ -55,6 +56,7 @@ impl Solve {
             let flat: Vec<isize> = shape[..shape.rank() - 1].iter().map(|&dim| dim as isize).collect();
             outputs[0] = reshape(&outputs[0], &flat)?;
         }
+        outputs[0] = narrow(outputs[0].clone(), given)?;
         Ok(outputs)
     }
 }
@@ -66,6 +68,10 @@ impl Op for Solve {
             Problem::Triangular { .. } => "triangular_solve",
             Problem::LeastSquares { .. } => "lstsq",
         }
+    }
+
+    fn accepts_complex(&self) -> bool {
+        true
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
@@ -111,8 +117,8 @@ impl Op for Solve {
         let (a, b) = (a.with_layout(&a_shape, &a_strides), b.with_layout(&b_shape, &b_strides));
         let outcome = match (self.problem, outputs) {
             (Problem::Square, [x]) => kernels::solve(a, b, x.reborrow(), scratch),
-            (Problem::Triangular { lower, unit, transpose }, [x]) => {
-                kernels::triangular_solve(a, b, lower, unit, transpose, x.reborrow(), scratch)
+            (Problem::Triangular { lower, unit, adjoint }, [x]) => {
+                kernels::triangular_solve(a, b, lower, unit, adjoint, x.reborrow(), scratch)
             }
             (Problem::LeastSquares { rcond }, [x, rank]) => {
                 kernels::lstsq(a, b, rcond, x.reborrow(), Some(rank.reborrow()), scratch)
@@ -144,8 +150,8 @@ impl Op for Solve {
     fn attributes(&self) -> String {
         match self.problem {
             Problem::Square => String::new(),
-            Problem::Triangular { lower, unit, transpose } => {
-                format!("lower={lower}, unit={unit}, transpose={transpose}")
+            Problem::Triangular { lower, unit, adjoint } => {
+                format!("lower={lower}, unit={unit}, adjoint={adjoint}")
             }
             Problem::LeastSquares { rcond } => {
                 rcond.map_or_else(String::new, |rcond| format!("rcond={rcond}"))
@@ -173,14 +179,14 @@ impl Differentiable for Solve {
         let (gb, ga) = match self.problem {
             Problem::Square => {
                 let gb = solve(adjoint(a)?, g)?;
-                let ga = matrix_gradient(call, |x| neg(matmul_with(&gb, x, false, true)?))?;
+                let ga = matrix_gradient(call, |x| neg(times_adjoint(&gb, x)?))?;
                 (gb, ga)
             }
-            Problem::Triangular { lower, unit, transpose } => {
-                let gb = triangular_solve(a, g, lower, !transpose, unit)?;
+            Problem::Triangular { lower, unit, adjoint } => {
+                let gb = triangular_solve(a, g, lower, !adjoint, unit)?;
                 let ga = matrix_gradient(call, |x| {
-                    let (left, right) = if transpose { (x, &gb) } else { (&gb, x) };
-                    let ga = neg(matmul_with(left, right, false, true)?)?;
+                    let (left, right) = if adjoint { (x, &gb) } else { (&gb, x) };
+                    let ga = neg(times_adjoint(left, right)?)?;
                     let k = isize::from(unit);
                     if lower { tril(ga, -k) } else { triu(ga, k) }
                 })?;
@@ -189,14 +195,12 @@ impl Differentiable for Solve {
             Problem::LeastSquares { rcond } => {
                 let [.., m, _] = a.shape()[..] else { return Ok(gradients) };
                 let (inverse, _) = lstsq(a, eye(m, None, (), a.dtype(), 0)?, rcond)?;
-                let gb = matmul_with(&inverse, &g, true, false)?;
+                let gb = adjoint_times(&inverse, &g)?;
                 let ga = matrix_gradient(call, |x| {
-                    let outer = |a: Tensor, b: Tensor| matmul_with(a, b, false, true);
                     let residual = sub(call.input(1)?, matmul(a, x)?)?;
                     let null_space = sub(&g, matmul(&inverse, matmul(a, &g)?)?)?;
-                    let ga =
-                        sub(outer(residual, matmul(&inverse, &gb)?)?, matmul_with(&gb, x, false, true)?)?;
-                    add(ga, outer(matmul_with(&inverse, x, true, false)?, null_space)?)
+                    let ga = sub(times_adjoint(residual, matmul(&inverse, &gb)?)?, times_adjoint(&gb, x)?)?;
+                    add(ga, times_adjoint(adjoint_times(&inverse, x)?, null_space)?)
                 })?;
                 (gb, ga)
             }
@@ -229,22 +233,13 @@ fn matrix_gradient(
 /// ```
 #[track_caller]
 pub fn solve(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
-    let (a, b) = (a.into(), b.into());
-    if a.dtype().is_complex() || b.dtype().is_complex() {
-        check_squares("solve", &a)?;
-        let part = common_dtype("solve", [&a, &b])?.part();
-        // The rows of the right side are its real parts, then its imaginary ones; so are those of the solution.
-        let rows = if b.rank() < 2 { -1 } else { -2 };
-        let stacked = concat(&[cast(real(&b)?, part)?, cast(imag(b)?, part)?], rows)?;
-        return joined(solve(on_parts(&a, part)?, stacked)?, rows);
-    }
     let op = Solve { problem: Problem::Square };
-    Ok(op.apply(a, b)?.swap_remove(0))
+    Ok(op.apply(a.into(), b.into())?.swap_remove(0))
 }
 
 /// Solves `a @ x = b` for triangular matrices, of which only the lower or the upper triangle is read.
 ///
-/// With `adjoint`, solves `transpose(a) @ x = b`; with `unit_diagonal`, the diagonal is taken as ones.
+/// With `adjoint`, solves `adjoint(a) @ x = b`; with `unit_diagonal`, the diagonal is taken as ones.
 #[track_caller]
 pub fn triangular_solve(
     a: impl Into<Tensor>,
@@ -253,7 +248,7 @@ pub fn triangular_solve(
     adjoint: bool,
     unit_diagonal: bool,
 ) -> Result<Tensor> {
-    let op = Solve { problem: Problem::Triangular { lower, unit: unit_diagonal, transpose: adjoint } };
+    let op = Solve { problem: Problem::Triangular { lower, unit: unit_diagonal, adjoint } };
     Ok(op.apply(a.into(), b.into())?.swap_remove(0))
 }
 
@@ -287,7 +282,7 @@ const PAIRS: &[(&[usize], &[usize])] = &[
 
 fn pairs() -> Vec<Vec<ArgValue>> {
     let with = |dtype| PAIRS.iter().map(move |(a, b)| vec![regular(dtype, a), ramp(dtype, b, -2.0, 2.0)]);
-    dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect()
+    dtypes::WIDE_COMPLEX.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
 fn triangular_samples() -> Vec<Vec<ArgValue>> {
@@ -306,7 +301,7 @@ fn least_squares_samples() -> Vec<Vec<ArgValue>> {
     ];
     let with =
         |dtype| shapes.map(|(a, b)| vec![regular(dtype, a), ramp(dtype, b, -2.0, 2.0), ArgValue::None]);
-    let mut samples: Vec<_> = dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect();
+    let mut samples: Vec<_> = dtypes::WIDE_COMPLEX.iter().flat_map(|&dtype| with(dtype)).collect();
     let deficient = of(DType::F64, &[3, 2], &[1.0, 2.0, 2.0, 4.0, 3.0, 6.0]);
     samples.push(vec![deficient, ramp(DType::F64, &[3], -2.0, 2.0), ArgValue::Float(1e-3)]);
     samples
@@ -342,7 +337,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "solve",
         &[Param::tensor("a"), Param::tensor("b")],
         |a| one(solve(a.tensor(0)?, a.tensor(1)?)),
-        Reference::Numpy("np.linalg.solve(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)"),
+        Reference::Numpy("np.linalg.solve(a.astype(np.promote_types(a.dtype, np.float64)), b.astype(np.promote_types(b.dtype, np.float64))).astype(a.dtype)"),
         Samples::List(pairs),
     )
     .refuses(|| invalid_pairs(true)),
@@ -360,9 +355,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             one(triangular_solve(a.tensor(0)?, a.tensor(1)?, flag(2, true)?, flag(3, false)?, flag(4, false)?))
         },
         Reference::Numpy(
-            "[t := (np.tril if lower else np.triu)(a.astype(np.float64)), i := np.eye(a.shape[-1]), \
-             t := np.where(i, 1.0, t) if unit_diagonal else t, t := np.swapaxes(t, -1, -2) if adjoint else t, \
-             np.linalg.solve(t, b.astype(np.float64)).astype(a.dtype)][-1]",
+            "[w := np.promote_types(a.dtype, np.float64), t := (np.tril if lower else np.triu)(a.astype(w)), i := np.eye(a.shape[-1]), \
+             t := np.where(i, 1.0, t) if unit_diagonal else t, t := np.conj(np.swapaxes(t, -1, -2)) if adjoint else t, \
+             np.linalg.solve(t, b.astype(w)).astype(a.dtype)][-1]",
         ),
         Samples::List(triangular_samples),
     )
@@ -375,9 +370,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             Ok(vec![x, rank])
         },
         Reference::Numpy(
-            "[v := b.ndim == 1, y := b[:, None] if v else b, p := np.linalg.pinv(a.astype(np.float64), rcond=rcond or 1e-7), \
-             x := (p @ y).astype(a.dtype), [x[..., 0] if v else x, \
-             np.broadcast_to(np.asarray(np.linalg.matrix_rank(a.astype(np.float64)), np.int64), x.shape[:-2])]][-1]",
+            "[w := a.astype(np.promote_types(a.dtype, np.float64)), v := b.ndim == 1, y := b[:, None] if v else b, \
+             p := np.linalg.pinv(w, rcond=rcond or 1e-7), x := (p @ y).astype(a.dtype), [x[..., 0] if v else x, \
+             np.broadcast_to(np.asarray(np.linalg.matrix_rank(w), np.int64), x.shape[:-2])]][-1]",
         ),
         Samples::List(least_squares_samples),
     )

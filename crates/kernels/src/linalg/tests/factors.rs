@@ -3,7 +3,7 @@
 use super::*;
 
 /// Matrices of every kind of shape and rank, a batch of two each.
-fn matrices<T: Real>() -> Vec<Batch<T>> {
+fn matrices<T: Scalar>() -> Vec<Batch<T>> {
     let mut all = Vec::new();
     for (m, n) in
         [(1, 1), (1, 4), (4, 1), (3, 3), (8, 5), (5, 8), (30, 30), (40, 17), (17, 40), (90, 6), (64, 64)]
@@ -22,7 +22,7 @@ fn matrices<T: Real>() -> Vec<Batch<T>> {
     all
 }
 
-fn check_qr<T: Real>() {
+fn check_qr<T: Scalar>() {
     for a in matrices::<T>() {
         let (m, n) = (a.shape[1], a.shape[2]);
         for full in [false, true] {
@@ -44,7 +44,7 @@ fn qr_multiplies_back() {
     check_qr::<f64>();
 }
 
-fn check_svd<T: Real>() {
+fn check_svd<T: Scalar>() {
     for a in matrices::<T>() {
         let (m, n) = (a.shape[1], a.shape[2]);
         let k = m.min(n);
@@ -80,7 +80,7 @@ fn svd_multiplies_back() {
     check_svd::<f64>();
 }
 
-fn check_eigh<T: Real>() {
+fn check_eigh<T: Scalar>() {
     for n in [1, 2, 3, 10, 40, 70] {
         for (kind, a) in [positive::<T>(2, n, 3), Batch::random(&[2, n, n], 9), Batch::zeros(&[2, n, n])]
             .into_iter()
@@ -162,7 +162,7 @@ fn qr_and_least_squares_of_extreme_matrices() {
     }
 }
 
-fn check_lstsq<T: Real>() {
+fn check_lstsq<T: Scalar>() {
     for a in matrices::<T>() {
         let (m, n) = (a.shape[1], a.shape[2]);
         let b = Batch::<T>::random(&[2, m, 3], 12);
@@ -208,4 +208,39 @@ fn rcond_cuts_small_singular_values() {
     assert!((x.data[0] - 1.0).abs() < 1e-14 && x.data[1].abs() < 1e-14);
     lstsq(a.view(), b.view(), None, x.out(), None, &mut work).unwrap();
     assert!((x.data[0] - 1.0).abs() < 1e-14 && (x.data[1] - 1e3).abs() < 1e-9);
+}
+
+/// Reciprocals of complex numbers whose parts are below 1 and whose absolute value is above it are computed by way of denormal numbers.
+#[test]
+fn complex_matrices_are_factorised_where_denormal_numbers_are_zeros() {
+    use crate::denormals::FlushDenormals;
+    use crate::dtype::Complex;
+
+    let _mode = FlushDenormals::new();
+    for n in [2usize, 3, 5, 9, 16] {
+        let parts = random(2 * n * n, n as u64);
+        let a: Vec<Complex<f64>> = parts.chunks(2).map(|p| Complex { re: p[0], im: p[1] }).collect();
+        let at = |m: &[Complex<f64>], i: usize, j: usize| m[i * n + j];
+        let strides = [n as isize, 1];
+        let view = View::new(DType::C128, bytemuck::cast_slice(&a), 0, &[n, n], &strides);
+        let mut out = vec![Complex { re: 0.0, im: 0.0 }; n * n];
+        let mut other = out.clone();
+        let mut values = vec![0.0f64; n];
+        svd(
+            view,
+            ViewMut::new(DType::F64, bytemuck::cast_slice_mut(&mut values), &[n]),
+            Some((
+                ViewMut::new(DType::C128, bytemuck::cast_slice_mut(&mut out), &[n, n]),
+                ViewMut::new(DType::C128, bytemuck::cast_slice_mut(&mut other), &[n, n]),
+            )),
+            &mut scratch(svd_scratch(DType::C128, n, n, SvdVectors::Thin)),
+        )
+        .unwrap();
+        for i in 0..n {
+            for j in 0..n {
+                let sum: Complex<f64> = (0..n).map(|k| at(&out, i, k) * values[k] * at(&other, k, j)).sum();
+                assert!((sum - at(&a, i, j)).norm() < 1e-12, "{n}: {sum} for {}", at(&a, i, j));
+            }
+        }
+    }
 }

@@ -12,6 +12,7 @@ import taut as tf
 from taut._ops.image import interpolation_weights
 from taut.keras.backend.convert import (
     broadcast_shape,
+    check_images,
     convert_to_tensor,
     floating,
     is_float,
@@ -24,11 +25,7 @@ from taut.keras.backend.ops.numpy.shapes import moveaxis
 
 def channel_axis(images: tf.Tensor, data_format: str | None) -> int:
     """The axis of the channels of an image or a batch of images."""
-    if len(images.shape) not in (3, 4):
-        raise ValueError(
-            "Invalid images rank: expected rank 3 (single image) or rank 4 (batch of images). "
-            f"Received: images.shape={shape_of(images)}"
-        )
+    check_images(images)
     return -1 if standardize_data_format(data_format) == "channels_last" else -3
 
 
@@ -36,6 +33,13 @@ def rgb_to_grayscale(images: Any, data_format: str | None = None) -> tf.Tensor:
     """Converts RGB to one luma channel."""
     images = convert_to_tensor(images)
     axis = channel_axis(images, data_format)
+    channels = shape_of(images)[axis]
+    if channels not in (1, 3):
+        raise ValueError(
+            f"Invalid channel size: expected 3 (RGB) or 1 (Grayscale). Received: images.shape={shape_of(images)}"
+        )
+    if channels == 1:
+        return images
     x = floating(images)
     shares = tf.reshape(convert_to_tensor([0.2989, 0.5870, 0.1140], x.dtype), broadcast_shape(axis, len(x.shape)))
     return tf.cast(tf.reduce_sum(x * shares, axis=axis, keepdims=True), images.dtype)

@@ -10,7 +10,7 @@ import numpy as np
 from keras.src import tree
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, promote, shape_of, type_of
+from taut.keras.backend.convert import convert_to_tensor, floating, promote, shape_of, slice_axis, type_of
 from taut.keras.backend.ops.numpy.shapes import moveaxis
 
 
@@ -60,19 +60,29 @@ def eigh(x: Any) -> tuple[tf.Tensor, tf.Tensor]:
 
 def lu_factor(a: Any) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes LU decompositions: both factors in one matrix, and for each row the one it was exchanged with, in order."""
-    found = tf.linalg.lu(floating(a))
+    a = floating(a)
+    *batch, rows, columns = shape_of(a)
+    # The exchanges are those of the first columns; what is beyond them is zeros, or follows from the factors.
+    square = slice_axis(a, -1, 0, min(rows, columns))
+    if rows > columns:
+        square = tf.concat([a, tf.zeros([*batch, rows, rows - columns], a.dtype)], axis=-1)
+    found = tf.linalg.lu(square)
+    factors = slice_axis(found.lu, -1, 0, min(rows, columns))
+    if columns > rows:
+        others = tf.gather(slice_axis(a, -1, rows, columns), found.p, axis=-2, batch_dims=len(batch))
+        lower = tf.linalg.set_diag(tf.linalg.band_part(factors, -1, 0), tf.ones([*batch, rows], a.dtype))
+        factors = tf.concat([factors, tf.linalg.triangular_solve(lower, others)], axis=-1)
     order = tf.cast(found.p, "int32")
     size = shape_of(order)[-1]
     # The exchanges that lead from the rows in their order to the permutation.
-    rows = tf.broadcast_to(tf.range(size), shape_of(order))
+    places, current = tf.range(size), tf.broadcast_to(tf.range(size), shape_of(order))
     pivots = []
-    for i in range(size):
-        at = tf.cast(tf.argmax(tf.cast(tf.equal(rows, order[..., i : i + 1]), "int32"), axis=-1), "int32")[..., None]
+    for i in range(min(rows, columns)):
+        at = tf.cast(tf.argmax(tf.cast(tf.equal(current, order[..., i : i + 1]), "int32"), axis=-1), "int32")[..., None]
         pivots.append(at)
-        places = tf.range(size)
         swapped = tf.where(tf.equal(places, i), at, tf.where(tf.equal(places, at), i, places + tf.zeros_like(at)))
-        rows = tf.take_along_axis(rows, tf.cast(swapped, "int64"), -1)
-    return found.lu, tf.concat(pivots, axis=-1) if pivots else order
+        current = tf.take_along_axis(current, tf.cast(swapped, "int64"), -1)
+    return factors, tf.concat(pivots, axis=-1) if pivots else order
 
 
 def qr(x: Any, mode: str = "reduced") -> tuple[tf.Tensor, tf.Tensor]:

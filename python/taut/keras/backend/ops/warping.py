@@ -11,7 +11,7 @@ import numpy as np
 from keras.src.backend.config import standardize_data_format
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, is_float, matmul_axis, shape_of
+from taut.keras.backend.convert import check_images, convert_to_tensor, floating, is_float, matmul_axis, shape_of
 from taut.keras.backend.ops.nn.conv import depthwise_conv
 from taut.keras.backend.random import draw_seed, second_seed
 
@@ -29,10 +29,13 @@ def map_coordinates(
     x = convert_to_tensor(inputs)
     coordinates = convert_to_tensor(coordinates)
     sizes = shape_of(x)
-    if shape_of(coordinates)[0] != len(sizes) or len(coordinates.shape) < 2:
+    if len(coordinates.shape) < 2:
         raise ValueError(
-            "The first axis of `coordinates` must have the rank of `inputs` as its size, and there must be "
-            "second_seed. "
+            f"Invalid coordinates rank: expected at least rank 2. Received: coordinates.shape={shape_of(coordinates)}"
+        )
+    if shape_of(coordinates)[0] != len(sizes):
+        raise ValueError(
+            "The size of the first axis of `coordinates` must be the same as the rank of `inputs`. "
             f"Received: inputs.shape={sizes}, coordinates.shape={shape_of(coordinates)}"
         )
     if order not in (0, 1):
@@ -151,8 +154,15 @@ def affine_transform(
     data_format: str | None = None,
 ) -> tf.Tensor:
     """Applies a projective transform, given by eight numbers, to each image."""
+    images = convert_to_tensor(images)
+    check_images(images)
     transform = convert_to_tensor(transform, floating(images).dtype)
-    if len(transform.shape) not in (1, 2) or shape_of(transform)[-1] != 8:
+    if len(transform.shape) not in (1, 2):
+        raise ValueError(
+            "Invalid transform rank: expected rank 1 (single transform) or rank 2 (batch of transforms). "
+            f"Received: transform.shape={shape_of(transform)}"
+        )
+    if shape_of(transform)[-1] != 8:
         raise ValueError(
             f"`transform` must have 8 elements along its last axis. Received: transform.shape={shape_of(transform)}"
         )
@@ -179,11 +189,17 @@ def perspective_transform(
     data_format: str | None = None,
 ) -> tf.Tensor:
     """Applies the perspective transform that moves four points to others."""
+    images = convert_to_tensor(images)
+    check_images(images)
     start, end = convert_to_tensor(start_points, "float32"), convert_to_tensor(end_points, "float32")
-    if shape_of(start) != shape_of(end) or shape_of(start)[-2:] != (4, 2):
+    for name, points in (("start_points", start), ("end_points", end)):
+        if len(points.shape) not in (2, 3) or shape_of(points)[-2:] != (4, 2):
+            raise ValueError(
+                f"Invalid {name} shape: expected (4, 2) for one image or (N, 4, 2) for a batch. Received: {shape_of(points)}"
+            )
+    if shape_of(start) != shape_of(end):
         raise ValueError(
-            "`start_points` and `end_points` must both have shape (4, 2), or (N, 4, 2) for a batch. "
-            f"Received: {shape_of(start)} and {shape_of(end)}"
+            f"`start_points` and `end_points` must have one shape. Received: {shape_of(start)} and {shape_of(end)}"
         )
     place = projection(compute_homography_matrix(start, end))
     return sample_images(images, place, interpolation, "constant", fill_value, data_format)
@@ -198,6 +214,7 @@ def gaussian_blur(
     """Convolves images with a Gaussian; the border is padded with zeros."""
     data_format = standardize_data_format(data_format)
     images = convert_to_tensor(images)
+    check_images(images)
     x = floating(images if len(images.shape) == 4 else images[None])
     widths = tf.unstack(convert_to_tensor(sigma, x.dtype))
     across, down = (gaussian(size, width, x.dtype) for size, width in zip(kernel_size, widths))
@@ -252,9 +269,8 @@ def elastic_transform(
 
 def plane_of(images: tf.Tensor, data_format: str | None) -> tuple[int, ...]:
     """The shape of images without the channel axis."""
+    check_images(images)
     shape = shape_of(images)
-    if len(shape) not in (3, 4):
-        raise ValueError(f"Images must have rank 3 or 4. Received: images.shape={shape}")
     first = standardize_data_format(data_format) == "channels_first"
     return (*shape[:-3], *shape[-2:]) if first else shape[:-1]
 

@@ -17,19 +17,29 @@ def moments(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes mean and variance along axes; in 32 bits for float16, clamped to its range.
 
-    Those of one process are synchronized as they are; with several processes, `synchronized` is refused.
+    With `synchronized`, those of the rows of all processes that train together.
     """
-    if synchronized and distributed.has_several_processes():
-        raise NotImplementedError("keras.ops.moments: synchronized=True is for one process, several train this model")
     x = convert_to_tensor(x)
     axes = axes_of(axes, len(x.shape))
     narrow = type_of(x) == "float16"
     wide = tf.cast(x, "float32") if narrow else x
-    mean, variance = tf.nn.moments(wide, axes=axes, keepdims=keepdims)
+    of = _synchronized_moments if synchronized else tf.nn.moments
+    mean, variance = of(wide, axes=axes, keepdims=keepdims)
     if narrow:
         most = x.dtype.max
         mean, variance = (tf.cast(tf.clip_by_value(each, -most, most), "float16") for each in (mean, variance))
     return mean, variance
+
+
+def _synchronized_moments(x: tf.Tensor, axes: Sequence[int], keepdims: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    """Mean and variance over all processes: the sums of elements and their number first, then those of squared differences."""
+    sums = tf.reduce_sum(x, axis=axes, keepdims=True)
+    size = tf.cast(tf.size(x) // tf.maximum(tf.size(sums), 1), x.dtype)
+    totals = distributed.sum_over_processes(tf.concat([tf.reshape(sums, [-1]), tf.reshape(size, [1])], axis=0))
+    size = totals[-1]
+    mean = tf.reshape(totals[:-1], sums.shape) / size
+    variance = distributed.sum_over_processes(tf.reduce_sum(tf.square(x - mean), axis=axes, keepdims=True)) / size
+    return (mean, variance) if keepdims else (tf.squeeze(mean, axes), tf.squeeze(variance, axes))
 
 
 def batch_normalization(

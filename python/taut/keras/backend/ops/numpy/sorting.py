@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import taut as tf
@@ -95,7 +96,7 @@ def unique(
     # The things that are compared: elements, or slices along the axis.
     flat = tf.reshape(x, [-1]) if axis is None else moveaxis(x, axis, 0)
     count = shape_of(flat)[0]
-    rows = tf.reshape(flat, [count, -1])
+    rows = tf.reshape(flat, [count, math.prod(shape_of(flat)[1:])])
     order = _row_order(rows)
     ordered = tf.gather(flat, order)
     sorted_rows = tf.gather(rows, order)

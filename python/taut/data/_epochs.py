@@ -1,0 +1,52 @@
+"""Stages of datasets that draw random numbers: their seeds, and how often they have been iterated over."""
+
+from __future__ import annotations
+
+import weakref
+import zlib
+from collections.abc import Iterator
+
+from .. import _native
+
+#: The seeds of stages that draw random numbers.
+_seeds: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
+#: The number of iterations that have begun, by stage.
+_epochs: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
+
+
+def seeded(stage: _native.Dataset, seed: int) -> _native.Dataset:
+    """Notes the seed of a stage, and returns the stage."""
+    _seeds[stage] = seed
+    return stage
+
+
+def seeds_digest(last: _native.Dataset) -> int:
+    """A number that depends on the seeds of all stages up to this one."""
+    return zlib.crc32(" ".join(str(_seeds.get(stage)) for stage in _stages(last)).encode())
+
+
+def next_epoch(last: _native.Dataset) -> int:
+    """The epoch of the next iteration: one that no iteration over another dataset with the same random stage has had, so
+    that every `shuffled.take(1)` draws another order.
+    """
+    epoch = max(_epochs.get(stage, 0) for stage in _random_stages(last))
+    count_epoch(last, epoch)
+    return epoch
+
+
+def count_epoch(last: _native.Dataset, epoch: int) -> None:
+    """Notes that an iteration over an epoch has begun."""
+    for stage in _random_stages(last):
+        _epochs[stage] = max(_epochs.get(stage, 0), epoch + 1)
+
+
+def _random_stages(last: _native.Dataset) -> list[_native.Dataset]:
+    """The last stage, and those before it that draw random numbers."""
+    return [stage for stage in _stages(last) if stage is last or stage in _seeds]
+
+
+def _stages(last: _native.Dataset) -> Iterator[_native.Dataset]:
+    rest = [last]
+    while rest:
+        yield (stage := rest.pop())
+        rest.extend(stage.parents)
