@@ -1,6 +1,6 @@
 """Exceptions, under TensorFlow's names and derived from Python's own classes.
 
-A wrong type is a ``TypeError``, a file that cannot be read an ``OSError``; every other error is one of these.
+An element type that an op does not take is also a ``TypeError``, a file that cannot be read an ``OSError``; every other error is one of these.
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ class InvalidArgumentError(OpError, ValueError):
 
 class InvalidIndexError(InvalidArgumentError, IndexError):
     """An index out of range."""
+
+
+class DTypeError(InvalidArgumentError, TypeError):
+    """An element type that an op does not take, or arguments that do not fit an input signature."""
 
 
 class ResourceExhaustedError(OpError, MemoryError):

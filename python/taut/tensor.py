@@ -206,7 +206,7 @@ def convert_to_tensor(
 
     The tensor may share memory with a NumPy array; `tf.constant` copies.
     """
-    if dtype is None and dtype_hint is not None and not isinstance(value, (Array, np.ndarray)):
+    if dtype is None and dtype_hint is not None and not isinstance(value, Array):
         try:
             return _native.as_tensor(_listed(value, dtype_hint), dtype_hint)
         except (TypeError, ValueError):

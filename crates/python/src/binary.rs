@@ -32,7 +32,7 @@ binary_functions! {
     "floor_div": floor_div;
     "mod": mod_;
     "truncate_mod": truncate_mod;
-    "pow": taut::pow;
+    "pow": pow;
     "maximum": taut::maximum;
     "minimum": taut::minimum;
     "equal": taut::equal;
@@ -96,6 +96,34 @@ fn check_divisor(x: &Operand, y: &Operand) -> taut::Result<()> {
         }
     }
 }
+
+/// The power of floats; of integers, an error if an exponent is negative, as in TensorFlow.
+pub fn pow(x: Operand, y: Operand) -> taut::Result<Tensor> {
+    check_exponent(&x, &y)?;
+    taut::pow(x, y)
+}
+
+/// Refuses a negative integer power of an integer. An exponent that is traced is checked whenever the function runs.
+fn check_exponent(x: &Operand, y: &Operand) -> taut::Result<()> {
+    if is_float(x) || is_float(y) {
+        return Ok(());
+    }
+    match y {
+        Operand::Scalar(scalar) if scalar.to_f64() >= 0.0 => Ok(()),
+        Operand::Scalar(_) => Err(taut::Error::value(NEGATIVE_POWER)),
+        Operand::Tensor(power) if is_unsigned(power.dtype()) || power.is_empty() => Ok(()),
+        Operand::Tensor(power) => {
+            let usable = taut::all(taut::greater_equal(power.clone(), 0)?, None, false)?;
+            taut::ensure(usable, NEGATIVE_POWER).map(drop)
+        }
+    }
+}
+
+fn is_unsigned(dtype: DType) -> bool {
+    matches!(dtype, DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::U64)
+}
+
+const NEGATIVE_POWER: &str = "negative power of an integer: the exponents must be >= 0";
 
 const DIVISION_BY_ZERO: &str = "integer division by zero: the divisor must not be 0";
 

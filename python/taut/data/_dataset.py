@@ -443,7 +443,8 @@ class Dataset(PythonStages):
         )
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """Appends the elements of another dataset."""
+        """Appends the elements of another dataset, which must have the same structure and types."""
+        _specs.check_alike("concatenate", self._spec, dataset._spec)
         native = self._native.concatenate(dataset._native)
         return self._stage(
             native,
@@ -453,7 +454,7 @@ class Dataset(PythonStages):
 
     def apply(self, transformation_func: Callable) -> Dataset:
         """Applies a function to the dataset."""
-        return transformation_func(self)
+        return _specs.checked_dataset("apply", transformation_func(self))
 
     def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
         """Reduces all elements with a state: `state = reduce_func(state, element)`."""
@@ -477,7 +478,7 @@ class Dataset(PythonStages):
 
         A first element is computed for this only if a stage does not tell otherwise, and is delivered later.
         """
-        return self._first_spec() if self._spec is None else self._spec
+        return (self._spec or _specs.merged(self._elements)) or _specs.unsized(self._first_spec())
 
     def _first_spec(self) -> Any:
         """The types and shapes of the first element."""

@@ -53,6 +53,11 @@ def _resized(structure: Any, change: Callable[[TensorShape], Any]) -> Any:
     )
 
 
+def unsized(structure: Any) -> Any:
+    """The specs without sizes: those of a first element need not be those of the next."""
+    return _resized(structure, lambda shape: shape if shape.rank is None else [None] * shape.rank)
+
+
 def rows(structure: Any) -> Any:
     """The specs of the rows of tensors with these specs."""
     return _resized(structure, lambda shape: shape[1:])
@@ -206,6 +211,19 @@ def common_spec(structures: list) -> Any:
         except (TypeError, ValueError):
             return None
     return found
+
+
+def check_alike(stage: str, one: Any, other: Any) -> None:
+    """Raises TypeError if two datasets are known to have elements of different structures or types."""
+    if one is not None and other is not None and common_spec([one, other]) is None:
+        raise TypeError(f"{stage}: the elements must have one structure and types, got {one} and {other}")
+
+
+def checked_dataset(stage: str, made: Any) -> Any:
+    """The result of a user's function, which must be a dataset."""
+    if not hasattr(made, "element_spec"):
+        raise TypeError(f"{stage}: the function must return a tf.data.Dataset, got {type(made).__name__}")
+    return made
 
 
 def window_spec(structure: Any) -> Any:
