@@ -1,6 +1,7 @@
 """Exceptions, under TensorFlow's names and derived from Python's own classes.
 
-An element type that an op does not take is also a ``TypeError``, a file that cannot be read an ``OSError``; every other error is one of these.
+An element type that an op does not take is a ``TypeError``, too, and a file that cannot be read is an ``OSError``;
+every other error is one of these.
 """
 
 from __future__ import annotations

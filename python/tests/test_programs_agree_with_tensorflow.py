@@ -62,6 +62,11 @@ def test_hard_sigmoid_has_no_slope_at_its_upper_end():
     np.testing.assert_allclose(found, [0, 1 / 6, 0, 0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("function", [tf.math.ndtri, tf.math.erfcinv, tf.math.erfinv, tf.math.digamma, tf.sqrt])
+def test_nan_stays_nan(function):
+    assert np.isnan(function(tf.constant([NAN])).numpy()).all()
+
+
 @pytest.mark.parametrize("power", [-1, np.array([-1]), tf.constant([-1])])
 def test_negative_powers_of_integers_are_refused(power):
     with pytest.raises(tf.errors.InvalidArgumentError, match="negative power"):
@@ -81,6 +86,18 @@ def test_a_type_that_an_op_does_not_take_is_caught_by_each_name_of_the_error():
 def test_dtype_hint_converts_arrays():
     assert tf.convert_to_tensor(np.array([1.0, 2.0]), dtype_hint=tf.float32).dtype == tf.float32
     assert tf.convert_to_tensor(np.array([1, 2]), dtype_hint=tf.int32).dtype == tf.int32
+
+
+def test_a_converted_array_can_be_changed():
+    array = np.ones(3, np.float32)
+    made, hinted = tf.convert_to_tensor(array), tf.convert_to_tensor(array, dtype_hint=tf.float32)
+    double = tf.convert_to_tensor(array, tf.float64)
+    array[0] = 7
+    assert [t.numpy().tolist() for t in (made, hinted, double)] == [[1, 1, 1]] * 3
+    array.flags.writeable = False
+    before = tf.memory.live_bytes()
+    shared = tf.convert_to_tensor(array)
+    assert tf.memory.live_bytes() == before and shared.numpy().tolist() == [7, 1, 1]
 
 
 # Accumulators, gradients of graphs
@@ -112,9 +129,7 @@ def test_second_gradients_of_a_while_loop_need_a_limit():
     def second(limit):
         @tf.function
         def call(x):
-            _, y = tf.while_loop(
-                lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [0, x], maximum_iterations=limit
-            )
+            _, y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [0, x], maximum_iterations=limit)
             return tf.gradients(tf.gradients(y, x)[0], x)[0]
 
         return call(tf.constant(2.0))
@@ -246,8 +261,6 @@ def test_apply_wants_a_dataset():
 def test_map_refuses_what_is_no_element():
     with pytest.raises(TypeError, match="element"):
         list(tf.data.Dataset.range(2).map(lambda x: object()))
-
-
 
 
 def test_an_error_of_a_generator_is_an_invalid_argument():

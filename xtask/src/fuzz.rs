@@ -32,7 +32,9 @@ pub fn run(inputs: u32) -> Result {
         let seeds = format!("fuzz/corpus/{format}");
         fuzzed("file", &[&seeds], inputs)?.env("TAUT_FUZZ_FORMAT", &format).run()?;
     }
-    for (target, seeds) in [("checkpoint", &["fuzz/corpus/safetensors"][..]), ("strings", &[]), ("graph", &[])] {
+    for (target, seeds) in
+        [("checkpoint", &["fuzz/corpus/safetensors"][..]), ("strings", &[]), ("graph", &[])]
+    {
         section(target);
         fuzzed(target, seeds, inputs)?.run()?;
     }

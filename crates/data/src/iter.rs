@@ -95,7 +95,9 @@ impl<T: DatasetElement> Iterator for Iter<T> {
         if is_without_reserve() {
             self.ended = true;
             let message = "out of memory: the system refuses memory for further elements";
-            return Some(Err(Error::new(ErrorKind::OutOfMemory, message).help("hold fewer elements at a time")));
+            return Some(Err(
+                Error::new(ErrorKind::OutOfMemory, message).help("hold fewer elements at a time")
+            ));
         }
         let next = self.input.next().transpose();
         match next {

@@ -164,7 +164,7 @@ macro_rules! operators {
                 if !modulo.is_none() {
                     return Err(PyTypeError::new_err("pow() of a tensor does not support a modulus"));
                 }
-                method(slf, "__pow__", &[other], || binary::operator(slf, other, false, |x, y| taut::pow(x, y)))
+                method(slf, "__pow__", &[other], || binary::operator(slf, other, false, binary::pow))
             }
 
             fn __rpow__<'py>(
@@ -172,7 +172,7 @@ macro_rules! operators {
                 other: &Bound<'py, PyAny>,
                 _modulo: &Bound<'py, PyAny>,
             ) -> Object<'py> {
-                method(slf, "__rpow__", &[other], || binary::operator(slf, other, true, |x, y| taut::pow(x, y)))
+                method(slf, "__rpow__", &[other], || binary::operator(slf, other, true, binary::pow))
             }
 
             fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Object<'py> {

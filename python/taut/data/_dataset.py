@@ -445,9 +445,8 @@ class Dataset(PythonStages):
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """Appends the elements of another dataset, which must have the same structure and types."""
         _specs.check_alike("concatenate", self._spec, dataset._spec)
-        native = self._native.concatenate(dataset._native)
         return self._stage(
-            native,
+            self._native.concatenate(dataset._native),
             lambda: _specs.common([self._elements, dataset._elements]),
             lambda: _specs.common_spec([self._spec, dataset._spec]),
         )

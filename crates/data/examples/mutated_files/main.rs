@@ -71,7 +71,10 @@ fn write_originals(folder: &Path) -> ExitCode {
         let folder = folder.join(format.name);
         let written = std::fs::create_dir_all(&folder).and_then(|()| {
             let files = (format.originals)();
-            files.iter().enumerate().try_for_each(|(i, file)| std::fs::write(folder.join(i.to_string()), file))
+            files
+                .iter()
+                .enumerate()
+                .try_for_each(|(i, file)| std::fs::write(folder.join(i.to_string()), file))
         });
         if let Err(error) = written {
             eprintln!("{}: {error}", folder.display());

@@ -29,8 +29,7 @@ pub(crate) fn vjp(op: &LoopOp, call: &mut VjpCall<'_>) -> Result<Gradients> {
         _ => {
             let made = signature.outputs.count.first();
             let count = made.and_then(|count| call.outputs[count].value.clone());
-            let is_unlimited =
-                op.steps.limit() == usize::MAX && count.as_ref().is_none_or(Tensor::is_traced);
+            let is_unlimited = op.steps.limit() == usize::MAX && count.as_ref().is_none_or(Tensor::is_traced);
             if is_unlimited && !is_backward_recorded(call) {
                 return vjp_from_new_checkpoints(op, call);
             }
