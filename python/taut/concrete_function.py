@@ -84,6 +84,17 @@ def _has_specs(argument: Any) -> bool:
     return any(isinstance(leaf, TensorSpec) for leaf in nest.flatten(argument))
 
 
+def _named(argument: Any, name: str) -> Any:
+    """An argument whose specs have the names of its parameter and of their place in it: `name_key_0`."""
+    if isinstance(argument, TensorSpec):
+        return TensorSpec(argument.shape, argument.dtype, argument.name or name or None)
+    if isinstance(argument, dict):
+        return {key: _named(part, f"{name}_{key}") for key, part in argument.items()}
+    if isinstance(argument, (list, tuple)) and not hasattr(argument, "_fields"):
+        return type(argument)(_named(part, f"{name}_{i}") for i, part in enumerate(argument))
+    return argument
+
+
 class ConcreteFunction:
     """A function for arguments of given types and shapes."""
 
@@ -188,8 +199,24 @@ class ConcreteFunction:
 
     @property
     def structured_input_signature(self) -> tuple[tuple, dict]:
-        """The positional and the named arguments, with TensorSpecs for tensors."""
-        return self._args, self._kwargs
+        """The positional and the named arguments, with TensorSpecs for tensors, which have the names of the parameters."""
+        signature = self._function._signature
+        parameters = [] if signature is None else list(signature.parameters.values())
+        named = [own.name for own in parameters if own.kind in (own.POSITIONAL_ONLY, own.POSITIONAL_OR_KEYWORD)]
+        rest = next((own.name for own in parameters if own.kind is own.VAR_POSITIONAL), "args")
+        named += [f"{rest}_{i}" for i in range(len(self._args) - len(named))]
+        args = tuple(_named(arg, name) for arg, name in zip(self._args, named))
+        return args, {name: _named(arg, name) for name, arg in self._kwargs.items()}
+
+    @property
+    def output_shapes(self) -> Any:
+        """The shapes of the results."""
+        return nest.map_structure(lambda leaf: getattr(leaf, "shape", leaf), self.structured_outputs)
+
+    @property
+    def output_dtypes(self) -> Any:
+        """The element types of the results."""
+        return nest.map_structure(lambda leaf: getattr(leaf, "dtype", leaf), self.structured_outputs)
 
     @property
     def inputs(self) -> list[TensorSpec]:

@@ -1,6 +1,7 @@
 """Exceptions, under TensorFlow's names and derived from Python's own classes.
 
-A wrong type is a ``TypeError``, a file that cannot be read an ``OSError``; every other error is one of these.
+An element type that an op does not take is a ``TypeError``, too, and a file that cannot be read is an ``OSError``;
+every other error is one of these.
 """
 
 from __future__ import annotations
@@ -62,12 +63,12 @@ class InvalidArgumentError(OpError, ValueError):
     error_code = INVALID_ARGUMENT
 
 
-class InvalidSignatureError(InvalidArgumentError, TypeError):
-    """An argument does not fit the input signature of a function."""
-
-
 class InvalidIndexError(InvalidArgumentError, IndexError):
     """An index out of range."""
+
+
+class DTypeError(InvalidArgumentError, TypeError):
+    """An element type that an op does not take, or arguments that do not fit an input signature."""
 
 
 class ResourceExhaustedError(OpError, MemoryError):

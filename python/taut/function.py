@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from . import _native, config, memory, nest
 from ._common import refuse
 from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
-from .errors import InvalidArgumentError, InvalidSignatureError
+from .errors import DTypeError, InvalidArgumentError
 from .open_sizes import Traces
 from .spec import TensorSpec
 
@@ -285,27 +285,21 @@ class Function:
         if config.functions_run_eagerly() and not _native.is_tracing():
             return self.python_function(*args, **kwargs)
         args, kwargs = self._arguments(args, kwargs)
-        if self._input_signature is not None:
-            args = self._typed(args)
-            try:
-                return self._native(*args, **kwargs)
-            except InvalidArgumentError as error:
-                if "by its input signature, got" not in str(error):
-                    raise
-                raise InvalidSignatureError(str(error)) from None
-        return self._native(*args, **kwargs)
+        if self._input_signature is None:
+            return self._native(*args, **kwargs)
+        try:
+            return self._native(*self._typed(args), **kwargs)
+        except InvalidArgumentError as error:
+            if "by its input signature" in str(error) and not isinstance(error, TypeError):
+                raise DTypeError(str(error)) from None
+            raise
 
     def _typed(self, args: tuple) -> tuple:
         """Converts numbers and lists to tensors of the types in the input signature."""
         specs = self._options["input_signature"]
-        if len(args) != len(specs):
+        if len(args) < len(specs):
             return args
-        return tuple(
-            _native.as_tensor(arg, spec.dtype)
-            if isinstance(spec, TensorSpec) and not isinstance(arg, _native.Array)
-            else arg
-            for arg, spec in zip(args, specs)
-        )
+        return (*map(_typed_argument, specs, args), *args[len(specs) :])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Function:
         if instance is None:
@@ -454,6 +448,20 @@ def _weak_method(function: Callable, instance: Any) -> Callable:
     method.__signature__ = inspect.Signature(parameters)
     method.__taut_method__ = True
     return method
+
+
+def _typed_argument(spec: Any, given: Any) -> Any:
+    """Numbers, lists, arrays and variables as tensors for these specs. What does not fit stays, and is refused later."""
+    if isinstance(spec, TensorSpec):
+        if isinstance(given, _native.Variable):
+            return given.read_value()
+        return given if isinstance(given, _native.Array) else _native.as_tensor(given, spec.dtype)
+    if isinstance(spec, dict) and isinstance(given, dict) and spec.keys() == given.keys():
+        return {key: _typed_argument(spec[key], part) for key, part in given.items()}
+    if isinstance(spec, (list, tuple)) and isinstance(given, (list, tuple)) and len(spec) == len(given):
+        parts = [_typed_argument(one, part) for one, part in zip(spec, given)]
+        return type(given)(*parts) if hasattr(given, "_fields") else type(given)(parts)
+    return given
 
 
 def _flat_signature(signature: Any) -> list | None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, _raw_ops as raw, nest
-from ._common import refuse
+from ._common import refuse, refuse_option
+from .errors import DynamicShapeError, InvalidArgumentError
 from .recording import call_recorded, recorded
 
 if TYPE_CHECKING:
@@ -182,15 +183,21 @@ def gradients(
     name: str = "gradients",
     gate_gradients: bool = False,
     aggregation_method: Any = None,
+    stop_gradients: Any = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list:
     """Computes the gradients of the summed `ys` with respect to `xs`, inside a traced function.
 
     Outside of traced functions, use tf.GradientTape. To exclude paths, use `tf.stop_gradient`.
     """
+    refuse_option("gradients", "stop_gradients", stop_gradients, "mark the tensors with tf.stop_gradient instead")
     if not _native.is_tracing():
         raise RuntimeError("tf.gradients works only in a traced function: use tf.GradientTape")
-    found = _native.gradients(ys, xs, grad_ys)
+    try:
+        found = _native.gradients(ys, xs, grad_ys)
+    except DynamicShapeError as reason:
+        # Run op by op, the function would have no graph to differentiate.
+        raise InvalidArgumentError(str(reason)) from None
     if is_zero(unconnected_gradients):
         found = [raw.zeros_like(x) if gradient is None else gradient for gradient, x in zip(found, nest.flatten(xs))]
     return found

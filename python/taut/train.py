@@ -55,7 +55,7 @@ class Status:
         """Raises AssertionError unless every existing variable has its value from the file."""
         self._reported = True
         if self._restore is None:
-            return self
+            raise AssertionError("nothing is restored from the checkpoint None")
         self._restore.apply()
         if missing := [path for path in self._restore.missing if path != "save_counter"]:
             raise AssertionError(f"variables without a value in the checkpoint: {_some(missing)}")
@@ -337,6 +337,8 @@ def _content(ckpt_dir_or_file: str) -> tuple[str, list, dict[str, str]]:
         if latest is None:
             raise NotFoundError(f"no checkpoint found in {path}")
         path = latest
+    if not os.path.exists(path):
+        raise NotFoundError(f"no checkpoint found at {path}")
     tensors, words = _native.list_checkpoint(path)
     return path, tensors, words
 
@@ -364,7 +366,7 @@ class CheckpointReader:
         """The value of this name, as an array."""
         if not self.has_tensor(tensor_str):
             names = sorted(self._tensors)
-            raise KeyError(f"{self._path} has no variable {tensor_str!r}; its variables are {names}")
+            raise NotFoundError(f"{self._path} has no variable {tensor_str!r}; its variables are {names}")
         return self._tensors[tensor_str.removesuffix(_SUFFIX)].numpy()
 
 

@@ -275,6 +275,15 @@ class Variable(_native.Variable):
         self._scatter(how, indices, _typed(self, updates))
         return self
 
+    def _refuse_in_place(self, _other: Any) -> Any:
+        raise RuntimeError(
+            "an operator that assigns, such as `variable += value`, would replace the variable by a tensor\n"
+            "  help: variable.assign_add(value) changes the variable, `variable + value` is a tensor"
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = _refuse_in_place
+    __imatmul__ = _refuse_in_place
+
     def __repr__(self) -> str:
         text = "traced" if self.is_symbolic else f"numpy={text_of(np.asarray(self), repr)}"
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, {text}>"

@@ -156,7 +156,7 @@ def test_concrete_functions():
     assert made is f.get_concrete_function(tf.constant([5.0, 6.0]), times=2)
     assert made is not f.get_concrete_function(tf.TensorSpec([2]), times=3)
     args, kwargs = made.structured_input_signature
-    assert args == (tf.TensorSpec([2]), 2) and kwargs == {}
+    assert args == (tf.TensorSpec([2], name="x"), 2) and kwargs == {}
     assert made.structured_outputs == {"y": tf.TensorSpec([2])}
     assert made.outputs == [tf.TensorSpec([2])]
     assert made.inputs[0] == tf.TensorSpec([2]) and len(made.inputs) == 3

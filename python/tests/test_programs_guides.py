@@ -357,7 +357,7 @@ def test_integers_have_no_negative_powers():
         lambda: tf.pow(tf.constant([1]), [-1]),
         lambda: tf.function(lambda a, b: a**b)(x, tf.constant([1, -2])),
     ):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="negative integer powers"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="negative power"):
             call()
     assert (tf.constant([2.0]) ** -1).numpy().tolist() == [0.5]
     assert tf.pow(tf.constant([2], tf.uint8), tf.constant([3], tf.uint8)).numpy().tolist() == [8]

@@ -13,7 +13,7 @@ def test_files_and_folders_are_read(tmp_path):
     for place in (path, tmp_path):
         assert tf.train.list_variables(place) == [("save_counter", []), ("steps/0", []), ("w", [2, 3])]
         np.testing.assert_array_equal(tf.train.load_variable(place, "w"), weights)
-    with pytest.raises(KeyError, match="no variable 'b'"):
+    with pytest.raises(tf.errors.NotFoundError, match="no variable 'b'"):
         tf.train.load_variable(path, "b")
 
 

@@ -2,6 +2,7 @@
 
 mod bench;
 mod browser;
+mod fuzz;
 mod python;
 mod shell;
 mod tidy;
@@ -86,7 +87,7 @@ fn main() -> ExitCode {
         Task::Differential => differential(),
         Task::Fuzz { inputs, seed } => {
             let options = ["--inputs", &inputs.to_string(), "--seed", &seed.to_string()];
-            mutated_files(&options).and_then(|()| tool("fuzz.py", &options))
+            mutated_files(&options).and_then(|()| fuzz::run(inputs)).and_then(|()| tool("fuzz.py", &options))
         }
         Task::Soak { rounds } => {
             tool("soak.py", &["--rounds", &rounds.to_string()]).and_then(|()| tool("kills.py", &[]))

@@ -219,6 +219,17 @@ impl ForwardAccumulator {
 }
 
 impl ForwardAccumulator {
+    /// Tracks again after [`stop`](Self::stop), with the derivatives of what was computed before.
+    #[track_caller]
+    pub fn resume(&self) -> Result<()> {
+        let was_tracking = record::pop(&*self.tangents);
+        record::push(self.tangents.clone());
+        if was_tracking {
+            return Err(Error::value("the accumulator is already tracking").at(Location::caller()));
+        }
+        Ok(())
+    }
+
     /// Stops tracking. The derivatives of what was computed stay available.
     pub fn stop(&self) {
         record::pop(&*self.tangents);

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::record::{RecordSlot, RecordedCall, Recorder, slot_of};
-use taut_core::{Op, Result, SavedValue, Set, Spec, Tensor};
+use taut_core::{Error, ErrorKind, Op, Result, SavedValue, Set, Spec, Tensor};
 use taut_memory::Location;
 
 /// A recorded call, or a watched tensor or variable.
@@ -126,6 +126,20 @@ struct RecordState {
 }
 
 impl RecordState {
+    /// Makes room for an entry; an error if the system refuses memory.
+    fn reserve(&mut self) -> Result<()> {
+        let grown = self
+            .entries
+            .try_reserve(1)
+            .and_then(|()| self.uses.try_reserve(1))
+            .and_then(|()| self.blocked.try_reserve(1));
+        grown.map_err(|_| {
+            let calls = self.entries.len();
+            let message = format!("out of memory: a tape of {calls} calls could not grow");
+            Error::new(ErrorKind::OutOfMemory, message)
+        })
+    }
+
     fn push(&mut self, mut entry: TapeEntry, uses: u32) -> u32 {
         entry.serial = self.serial;
         self.serial += 1;
@@ -316,6 +330,7 @@ impl Recorder for Record {
             drop(state);
             return Ok(None);
         }
+        state.reserve()?;
         Ok(Some(state.push(entry, outputs as u32)))
     }
 

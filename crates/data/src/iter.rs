@@ -5,9 +5,10 @@ use crate::element::DatasetElement;
 use crate::report::PipelineReport;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use taut_core::{Error, ErrorKind, Result};
+use taut_memory::ReserveAllocator;
 
 /// The position of an iterator: its epoch, and the number of elements delivered.
 ///
@@ -90,6 +91,14 @@ impl<T: DatasetElement> Iterator for Iter<T> {
         if self.ended {
             return None;
         }
+        // Rows and windows are views: they need no buffer whose allocation would tell.
+        if is_without_reserve() {
+            self.ended = true;
+            let message = "out of memory: the system refuses memory for further elements";
+            return Some(Err(
+                Error::new(ErrorKind::OutOfMemory, message).help("hold fewer elements at a time")
+            ));
+        }
         let next = self.input.next().transpose();
         match next {
             None => self.ended = true,
@@ -97,6 +106,21 @@ impl<T: DatasetElement> Iterator for Iter<T> {
         }
         next
     }
+}
+
+/// Whether the program's allocator has a reserve for the moment at which the system refuses memory, and it is spent.
+fn is_without_reserve() -> bool {
+    static HAS_RESERVE: OnceLock<bool> = OnceLock::new();
+    if !HAS_RESERVE.get_or_init(ReserveAllocator::is_filled) || ReserveAllocator::is_filled() {
+        return false;
+    }
+    ReserveAllocator::fill();
+    if !ReserveAllocator::is_filled() {
+        // Blocks that are kept for reuse are memory, too.
+        taut_memory::trim();
+        ReserveAllocator::fill();
+    }
+    !ReserveAllocator::is_filled()
 }
 
 impl<T> Drop for Iter<T> {

@@ -97,34 +97,33 @@ fn check_divisor(x: &Operand, y: &Operand) -> taut::Result<()> {
     }
 }
 
-/// The power; of integers, an error if an exponent is negative, as in TensorFlow.
+/// The power of floats; of integers, an error if an exponent is negative, as in TensorFlow.
 pub fn pow(x: Operand, y: Operand) -> taut::Result<Tensor> {
     check_exponent(&x, &y)?;
     taut::pow(x, y)
 }
 
-/// Refuses a negative exponent of an integer. An exponent that is traced is checked whenever the function runs.
+/// Refuses a negative integer power of an integer. An exponent that is traced is checked whenever the function runs.
 fn check_exponent(x: &Operand, y: &Operand) -> taut::Result<()> {
     if is_float(x) || is_float(y) {
         return Ok(());
     }
     match y {
         Operand::Scalar(scalar) if scalar.to_f64() >= 0.0 => Ok(()),
-        Operand::Scalar(_) => Err(taut::Error::value(NEGATIVE_EXPONENT)),
-        Operand::Tensor(exponent) if is_signed(exponent.dtype()) => {
-            let holds = taut::greater_equal(exponent.clone(), taut::Scalar::Int(0))?;
-            taut::ensure(taut::all(holds, None, false)?, NEGATIVE_EXPONENT).map(drop)
+        Operand::Scalar(_) => Err(taut::Error::value(NEGATIVE_POWER)),
+        Operand::Tensor(power) if is_unsigned(power.dtype()) || power.is_empty() => Ok(()),
+        Operand::Tensor(power) => {
+            let usable = taut::all(taut::greater_equal(power.clone(), 0)?, None, false)?;
+            taut::ensure(usable, NEGATIVE_POWER).map(drop)
         }
-        Operand::Tensor(_) => Ok(()),
     }
 }
 
-fn is_signed(dtype: DType) -> bool {
-    matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64)
+fn is_unsigned(dtype: DType) -> bool {
+    matches!(dtype, DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::U64)
 }
 
-const NEGATIVE_EXPONENT: &str =
-    "integers to negative integer powers are not allowed: the exponent must not be negative";
+const NEGATIVE_POWER: &str = "negative power of an integer: the exponents must be >= 0";
 
 const DIVISION_BY_ZERO: &str = "integer division by zero: the divisor must not be 0";
 

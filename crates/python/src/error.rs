@@ -78,9 +78,12 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         _ => error.moved_to(line::here(py)),
     };
     // Help lines name Python functions.
-    let text = error.to_string().replace("`record(true)`", "`tf.memory.record(True)`");
+    let text = error
+        .to_string()
+        .replace("`record(true)`", "`tf.memory.record(True)`")
+        .replace("(GradientRule::with_variables)", "(a gradient function with the argument `variables`)");
     let named = match error.kind() {
-        ErrorKind::DType => return PyTypeError::new_err(text),
+        ErrorKind::DType => "DTypeError",
         ErrorKind::Io => return PyOSError::new_err(text),
         ErrorKind::Index => "InvalidIndexError",
         ErrorKind::OutOfMemory => "ResourceExhaustedError",

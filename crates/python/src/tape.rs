@@ -326,6 +326,10 @@ impl ForwardAccumulator {
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         method(slf, "__enter__", &[], || {
             let this = slf.get().0.get()?;
+            if let Some(forward) = &*this.forward.borrow() {
+                forward.resume().map_err(|error| crate::error::exception(slf.py(), error))?;
+                return Ok(slf.clone().into_any());
+            }
             let (primals, tangents) = &this.given;
             let made =
                 Forward::new(primals, tangents).map_err(|error| crate::error::exception(slf.py(), error))?;

@@ -282,7 +282,7 @@ def _erfcinv(x: Tensor) -> Tensor:
             y = y + (raw.log(value) - logarithm) * value * math.sqrt(math.pi) / 2 * raw.exp(y * y)
         y = raw.where(x > 1.0, -y, y)
         at_ends = raw.where(raw.equal(x, 0.0), raw.full([], math.inf, x.dtype), raw.full([], -math.inf, x.dtype))
-        outside = raw.logical_or(x < 0.0, x > 2.0)
+        outside = raw.logical_not(raw.logical_and(x >= 0.0, x <= 2.0))
         found = raw.where(outside, raw.full([], math.nan, x.dtype), raw.where(valid, y, at_ends))
         return found, lambda upstream: -upstream * math.sqrt(math.pi) / 2 * raw.exp(found * found)
 

@@ -321,7 +321,7 @@ class Dataset(PythonStages):
         """Combines consecutive elements along a new first axis."""
         size, count = size_of("batch", "batch_size", batch_size, 1), self._native.cardinality()
         return self._stage(
-            _specs.mark_batches(self._native.batch(size, drop_remainder), drop_remainder),
+            self._native.batch(size, drop_remainder),
             lambda: _specs.batched(self._elements, size, count, drop_remainder),
             lambda: _specs.batched_spec(self._spec, size if drop_remainder else None),
         )
@@ -340,7 +340,7 @@ class Dataset(PythonStages):
         values = [] if padding_values is None else nest.flatten(padding_values)
         size = size_of("padded_batch", "batch_size", batch_size, 1)
         return self._stage(
-            _specs.mark_batches(self._native.padded_batch(size, shapes, values, drop_remainder), drop_remainder),
+            self._native.padded_batch(size, shapes, values, drop_remainder),
             spec=lambda: _specs.padded_spec(self._spec, shapes, size if drop_remainder else None),
         )
 
@@ -440,7 +440,7 @@ class Dataset(PythonStages):
         )
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """Appends the elements of another dataset."""
+        """Appends the elements of another dataset, which must have the same structure and types."""
         _specs.check_alike("concatenate", self._spec, dataset._spec)
         return self._stage(
             self._native.concatenate(dataset._native),
@@ -450,7 +450,7 @@ class Dataset(PythonStages):
 
     def apply(self, transformation_func: Callable) -> Dataset:
         """Applies a function to the dataset."""
-        return transformation_func(self)
+        return _specs.checked_dataset("apply", transformation_func(self))
 
     def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
         """Reduces all elements with a state: `state = reduce_func(state, element)`."""
@@ -474,7 +474,7 @@ class Dataset(PythonStages):
 
         A first element is computed for this only if a stage does not tell otherwise, and is delivered later.
         """
-        return _specs.of_first(self._first_spec(), self._native) if self._spec is None else self._spec
+        return (self._spec or _specs.merged(self._elements)) or _specs.unsized(self._first_spec())
 
     def _first_spec(self) -> Any:
         """The types and shapes of the first element."""

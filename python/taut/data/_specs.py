@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -58,6 +57,11 @@ def _resized(structure: Any, change: Callable[[TensorShape], Any]) -> Any:
     return nest.map_structure(
         lambda spec: TensorSpec(change(spec.shape), spec.dtype) if isinstance(spec, TensorSpec) else spec, structure
     )
+
+
+def unsized(structure: Any) -> Any:
+    """The specs without sizes: those of a first element need not be those of the next."""
+    return _resized(structure, lambda shape: shape if shape.rank is None else [None] * shape.rank)
 
 
 def rows(structure: Any) -> Any:
@@ -215,28 +219,6 @@ def common_spec(structures: list) -> Any:
     return found
 
 
-# Stages whose last batch may be smaller than the others.
-_uneven: weakref.WeakSet[_native.Dataset] = weakref.WeakSet()
-
-
-def mark_batches(stage: _native.Dataset, exact: bool) -> _native.Dataset:
-    """The stage, noted as one whose last batch may be smaller unless the sizes are exact."""
-    if not exact:
-        _uneven.add(stage)
-    return stage
-
-
-def of_first(structure: Any, stage: _native.Dataset) -> Any:
-    """The specs of the first element as those of all: without the first size if one of the stages makes uneven batches."""
-    rest = [stage]
-    while rest:
-        one = rest.pop()
-        if one in _uneven:
-            return _resized(structure, lambda shape: [None, *shape[1:]] if len(shape) else shape)
-        rest.extend(one.parents)
-    return structure
-
-
 def check_alike(stage: str, one: Any, other: Any) -> None:
     """Raises TypeError if elements with these specs, where they are known, differ in structure or in types."""
     if one is None or other is None:
@@ -248,6 +230,13 @@ def check_alike(stage: str, one: Any, other: Any) -> None:
     for mine, theirs in zip(nest.flatten(one), nest.flatten(other)):
         if getattr(mine, "dtype", None) != getattr(theirs, "dtype", None):
             raise TypeError(f"{stage}: elements must have one type, got {mine} and {theirs}")
+
+
+def checked_dataset(stage: str, made: Any) -> Any:
+    """The result of a user's function, which must be a dataset."""
+    if not hasattr(made, "element_spec"):
+        raise TypeError(f"{stage}: the function must return a tf.data.Dataset, got {type(made).__name__}")
+    return made
 
 
 def window_spec(structure: Any) -> Any:

@@ -55,12 +55,12 @@ def typed_element(element: Any, signature: Any) -> Any:
         # Copied: a generator may yield the same array each time.
         made = _native.own_tensor(leaf, dtype)
         if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(made.shape):
-            raise ValueError(f"the generator must yield shape {spec.shape}, got {made.shape}")
+            raise InvalidArgumentError(f"the generator must yield shape {spec.shape}, got {made.shape}")
         return made
 
     if isinstance(signature, (tuple, list)):
         if not isinstance(element, (tuple, list)) or len(element) != len(signature):
-            raise ValueError(f"the generator must yield {signature!r}, got {element!r}")
+            raise InvalidArgumentError(f"the generator must yield {signature!r}, got {element!r}")
         return tuple(typed_element(part, spec) for part, spec in zip(element, signature))
     if isinstance(signature, dict):
         return {key: typed_element(element[key], spec) for key, spec in signature.items()}
@@ -85,7 +85,14 @@ def _component(part: Any) -> Any:
     if isinstance(part, tuple) and not isinstance(part, TensorShape):
         parts = [_component(value) for value in part]
         return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
+    if not (part is None or isinstance(part, _VALUES) or any(hasattr(part, name) for name in _COMPOSITE)):
+        raise TypeError(f"a mapped function must return an element made of tensors, got {part!r}")
     return part
+
+
+#: What becomes a tensor, and attributes of tensors, arrays, datasets and structures of them.
+_VALUES = (bool, int, float, complex, str, bytes)
+_COMPOSITE = ("dtype", "shape", "element_spec", "__taut_tensor__", "__dataclass_fields__", "has_value")
 
 
 def size_of(stage: str, parameter: str, value: Any, least: int | None = None) -> int:

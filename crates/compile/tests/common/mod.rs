@@ -1,6 +1,8 @@
 //! Comparison of tensors, shared by the tests.
 #![allow(dead_code)]
 
+pub mod graphs;
+
 use taut_core::{DType, Tensor};
 use taut_testing::values;
 

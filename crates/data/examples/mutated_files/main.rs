@@ -1,14 +1,15 @@
 //! Reads mutated files of every format: none may cause a panic, or an allocation beyond a factor of its size.
 //!
-//! `mutated_files [--inputs 1000] [--seed 0] [--format NAME]`. Inputs depend on the format, the seed and their number alone; one
-//! that fails is printed with its number. Memory is counted exactly: what Rust's allocator gave out, and what is on the ledger.
+//! `mutated_files [--inputs 1000] [--seed 0] [--format NAME] [--originals FOLDER]`. Inputs depend on the format, the seed and their number alone; one
+//! that fails is printed with its number. With `--originals`, the files that are mutated are written to a folder per format: the
+//! first inputs of the libFuzzer targets in `fuzz`. Memory is counted exactly: what Rust's allocator gave out, and what is on the ledger.
 
 mod mutate;
 mod originals;
 mod readers;
 
 use mutate::Random;
-use readers::{FORMATS, Format};
+use readers::{FORMATS, Format, Reading};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
     };
     let number = |name: &str, default: u64| value(name).and_then(|text| text.parse().ok()).unwrap_or(default);
     let (inputs, seed) = (number("--inputs", 1000), number("--seed", 0));
+    if let Some(folder) = value("--originals") {
+        return write_originals(Path::new(folder));
+    }
     // The readers of some formats panic, and the crate turns that into an error: only what escapes is reported.
     std::panic::set_hook(Box::new(|info| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string();
@@ -61,6 +65,26 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Writes the files that are mutated, each into the folder of its format.
+fn write_originals(folder: &Path) -> ExitCode {
+    for format in FORMATS {
+        let folder = folder.join(format.name);
+        let written = std::fs::create_dir_all(&folder).and_then(|()| {
+            let files = (format.originals)();
+            files
+                .iter()
+                .enumerate()
+                .try_for_each(|(i, file)| std::fs::write(folder.join(i.to_string()), file))
+        });
+        if let Err(error) = written {
+            eprintln!("{}: {error}", folder.display());
+            return ExitCode::FAILURE;
+        }
+        println!("{}", format.name);
+    }
+    ExitCode::SUCCESS
+}
+
 fn run(format: &Format, inputs: u64, seed: u64, path: &Path) -> Outcome {
     let originals = (format.originals)();
     let mut seen = Outcome::default();
@@ -76,27 +100,17 @@ fn run(format: &Format, inputs: u64, seed: u64, path: &Path) -> Outcome {
         if random.below(2) == 0 {
             (format.repair)(&mut input);
         }
-        taut_memory::reset_peak();
-        let (ledger, heap) = (taut_memory::live_bytes(), HeapCounter::start());
-        let outcome = catch_unwind(AssertUnwindSafe(|| (format.read)(&input, path)));
-        let bytes = HeapCounter::peak() - heap + taut_memory::peak_bytes() - ledger;
-        let leaked = taut_memory::live_bytes() - ledger;
-        seen.most_bytes = seen.most_bytes.max(bytes);
-        let beyond = bytes.saturating_sub(format.floor) as f64 / input.len().max(1) as f64;
-        seen.most_factor = seen.most_factor.max(beyond);
+        let outcome = catch_unwind(AssertUnwindSafe(|| Reading::of(format, &input, path)));
         let complaint = match outcome {
             Err(_) => Some(PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone()),
-            Ok(_) if leaked > 0 => Some(format!("{leaked} bytes are left on the ledger")),
-            Ok(_) if beyond > format.factor as f64 => {
-                Some(format!("{bytes} bytes were allocated for a file of {} bytes", input.len()))
-            }
-            Ok(true) => {
-                seen.read += 1;
-                None
-            }
-            Ok(false) => {
-                seen.refused += 1;
-                None
+            Ok(reading) => {
+                seen.most_bytes = seen.most_bytes.max(reading.bytes);
+                seen.most_factor = seen.most_factor.max(reading.factor);
+                let complaint = reading.complaint(format, &input);
+                if complaint.is_none() {
+                    *(if reading.whole { &mut seen.read } else { &mut seen.refused }) += 1;
+                }
+                complaint
             }
         };
         if let Some(complaint) = complaint {

@@ -1,6 +1,6 @@
 //! The formats: their files, their readers, and how much a reader may allocate.
 
-use crate::{mutate, originals};
+use super::{mutate, originals};
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
@@ -12,6 +12,7 @@ use taut_data::{
     text_lines, tf_records,
 };
 use taut_strings::StringTensor;
+use taut_testing::HeapCounter;
 
 /// A format of files.
 pub struct Format {
@@ -24,6 +25,39 @@ pub struct Format {
     /// A reader may allocate this many bytes per byte of the file, and `floor` bytes.
     pub factor: usize,
     pub floor: usize,
+}
+
+/// What reading an input took.
+pub struct Reading {
+    /// Whether it could be read.
+    pub whole: bool,
+    /// The most bytes that were live, on the heap and on the ledger.
+    pub bytes: usize,
+    /// The bytes beyond the floor, as a factor of the input's size.
+    pub factor: f64,
+    /// The bytes that stay on the ledger.
+    pub left: usize,
+}
+
+impl Reading {
+    /// Reads an input and counts. The heap is counted if [`HeapCounter`] is the global allocator.
+    pub fn of(format: &Format, input: &[u8], path: &Path) -> Reading {
+        taut_memory::reset_peak();
+        let (ledger, heap) = (taut_memory::live_bytes(), HeapCounter::start());
+        let whole = (format.read)(input, path);
+        let bytes = HeapCounter::peak() - heap + taut_memory::peak_bytes() - ledger;
+        let factor = bytes.saturating_sub(format.floor) as f64 / input.len().max(1) as f64;
+        Reading { whole, bytes, factor, left: taut_memory::live_bytes() - ledger }
+    }
+
+    /// What is wrong with it.
+    pub fn complaint(&self, format: &Format, input: &[u8]) -> Option<String> {
+        if self.left > 0 {
+            return Some(format!("{} bytes are left on the ledger", self.left));
+        }
+        (self.factor > format.factor as f64)
+            .then(|| format!("{} bytes were allocated for a file of {} bytes", self.bytes, input.len()))
+    }
 }
 
 /// Buffers of readers and small files.

@@ -199,7 +199,9 @@ class Optimizer(base_optimizer.BaseOptimizer):
             self._wrappers: dict[int, Any] = {}
         if id(variable) not in self._wrappers:
             name = (variable.name or "variable").split(":")[0].replace("/", "_")
-            self._wrappers[id(variable)] = Variable(variable, trainable=True, name=name)
+            made = Variable(variable, trainable=True, name=name)
+            made.constraint = variable.constraint
+            self._wrappers[id(variable)] = made
         return self._wrappers[id(variable)]
 
     def _backend_apply_gradients(self, grads, trainable_variables):

@@ -2,12 +2,12 @@
 
 use crate::error::Result;
 use crate::ops::binary::{
-    add, clip_by_value, greater, greater_equal, less, logical_and, minimum, mul, where_,
+    add, clip_by_value, greater, less, logical_and, minimum, mul, where_,
 };
 use crate::ops::elementwise::unary;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::sample::{dtypes, invalid_unary, unary as samples};
-use crate::ops::unary::{abs, exp, sign};
+use crate::ops::unary::{abs, exp};
 use crate::ops::{
     ArgValue, ComputeDType, Elementwise, ElementwiseGradient, ElementwiseVjp, OpEntry, Param, ParamKind,
     Reference, Samples, one,
@@ -43,22 +43,23 @@ fn mask_or_output(mask: Saves) -> Saves {
     if has_single_use_recorder() { mask } else { Saves::OUTPUT }
 }
 
-/// Zeros that are a function of `x`, so that their derivative is zeros and not missing.
+/// Zeros that are a function of `x`, so that their derivative is zeros and not missing. Zero for NaN, too, where the comparison
+/// of a mask is false.
 fn zero_of(x: &Tensor) -> Result<Tensor> {
-    sign(minimum(abs(x)?, 0)?)
+    where_(less(abs(x)?, 0)?, x, 0)
 }
 static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, ComputeDType::Float).grad(
     |_| Saves::OUTPUT,
     |call, g, _| {
         let (y, scale) = (call.output(0)?, 1.0507009873554805);
-        // At zero the derivative is that of the positive side.
-        mul(g, where_(greater_equal(y, 0)?, scale, add(y, scale * 1.6732632423543772)?)?)
+        // At zero and at NaN the derivative is that of the positive side.
+        mul(g, where_(less(y, 0)?, add(y, scale * 1.6732632423543772)?, scale)?)
     },
 );
 
-/// The derivative of elu as a function of its output `y`: 1 above zero, `y + alpha` below.
+/// The derivative of elu as a function of its output `y`: `y + alpha` below zero, else 1, also at NaN.
 fn elu_derivative(y: &Tensor, alpha: f64) -> Result<Tensor> {
-    where_(greater(y, 0)?, 1.0, add(y, alpha)?)
+    where_(less(y, 0)?, add(y, alpha)?, 1.0)
 }
 
 const LEAKY: ElementwiseVjp = ElementwiseVjp::WithAlpha(|call, g, alpha| {
@@ -92,7 +93,7 @@ static ELU_NEGATIVE_ALPHA: ElementwiseGradient = ElementwiseGradient {
     partial: ElementwiseVjp::WithAlpha(|call, g, alpha| {
         let x = call.input(0)?;
         let below = mul(exp(minimum(x, 0)?)?, alpha)?;
-        mul(g, where_(greater(x, 0)?, 1.0, below)?)
+        mul(g, where_(less(x, 0)?, below, 1.0)?)
     }),
 };
 

@@ -35,7 +35,7 @@ def log_sigmoid(x: Any) -> tf.Tensor:
 
 def hard_sigmoid(x: Any) -> tf.Tensor:
     """Computes x / 6 + 1/2, clamped to [0, 1]."""
-    return tf.clip_by_value(floating(x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
+    return tf.nn.relu6(floating(x) + 3.0) * (1.0 / 6.0)
 
 
 def sparse_sigmoid(x: Any) -> tf.Tensor:
