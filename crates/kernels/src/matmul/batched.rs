@@ -222,8 +222,10 @@ fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
     let (mut rows, mut cols, mut pieces) = (m, n, batch);
     loop {
         let enough = pieces >= wanted || work / (pieces / batch) < 2 * MIN_BLOCK;
+        // Few rows cannot be split: then narrow blocks are better than one, if none is narrower still.
+        let is_wide = cols >= 256 || rows < 96 && cols >= 128 && cols.is_multiple_of(64);
         let (split_cols, split_rows) =
-            if enough { (cols > 512, rows > 512) } else { (cols >= 128 && cols > rows, rows >= 96) };
+            if enough { (cols > 512, rows > 512) } else { (is_wide && cols > rows, rows >= 96) };
         if split_cols {
             cols = cols.div_ceil(2).next_multiple_of(64);
         } else if split_rows {

@@ -8,7 +8,7 @@ use super::mat::Mat;
 use super::packed::Packed;
 use std::mem::MaybeUninit;
 
-/// The rows of a panel: the height of the tallest tile of the `gemm` crates.
+/// The rows of a panel: a multiple of the vectors of every instruction set.
 pub(super) const PANEL_ROWS: usize = 48;
 
 /// The greatest depth of a panel: as deep as the `gemm` crates sum before they add to the result.
@@ -40,11 +40,7 @@ impl<T: Packed> Panel<T> {
     ///
     /// # Panics
     /// If `a` has more rows or columns than a panel, or its rows are not contiguous.
-    pub(super) unsafe fn copy(
-        &mut self,
-        a: Mat<'_, T>,
-        transpose_block: TransposeBlock<T>,
-    ) -> Mat<'_, T> {
+    pub(super) unsafe fn copy(&mut self, a: Mat<'_, T>, transpose_block: TransposeBlock<T>) -> Mat<'_, T> {
         assert!(a.rows <= PANEL_ROWS && a.cols <= PANEL_DEPTH && a.col_stride == 1, "a panel of rows");
         let to = self.0.as_mut_ptr().cast::<T>();
         let (rows, cols) = (a.rows / BLOCK * BLOCK, a.cols / BLOCK * BLOCK);
@@ -69,8 +65,8 @@ impl<T: Packed> Panel<T> {
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn transpose_f32(from: *const f32, stride: isize, to: *mut f32) {
     use std::arch::x86_64::{
-        __m256, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_unpackhi_ps,
-        _mm256_unpacklo_ps,
+        __m256, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps,
+        _mm256_unpackhi_ps, _mm256_unpacklo_ps,
     };
     // SAFETY: the caller says that these elements can be read.
     let row = |i: isize| unsafe { _mm256_loadu_ps(from.offset(i * stride)) };

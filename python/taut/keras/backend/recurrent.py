@@ -146,6 +146,10 @@ def cudnn_ok(*args: Any, **kwargs: Any) -> bool:
     return False
 
 
+# By these errors Keras knows that it shall use `rnn`. A step of that loop is the cell's products and one pass over its gates, so a
+# kernel for a whole layer would have no work to save: see docs/src/speed.md.
+
+
 def lstm(*args: Any, **kwargs: Any) -> Any:
     """Raises NotImplementedError; Keras falls back to its own loop."""
     raise NotImplementedError("There is no fused LSTM on the taut backend.")
