@@ -146,8 +146,8 @@ def cudnn_ok(*args: Any, **kwargs: Any) -> bool:
     return False
 
 
-# By these errors Keras knows that it shall use `rnn`. A step of that loop is the cell's products and one pass over its gates, so a
-# kernel for a whole layer would have no work to save: see docs/src/speed.md.
+# By these errors Keras knows that it shall use `rnn`. A step of that loop is the cell's products and passes over its gates,
+# as in a scan that is written by hand; docs/src/speed.md says what it takes.
 
 
 def lstm(*args: Any, **kwargs: Any) -> Any:

@@ -395,8 +395,8 @@ class Trainer(base_trainer.Trainer):
             model=self,
             **options,
         )
-        # Results are there when a step returns: a thread for the callbacks of a batch would save no waiting, and waking it costs
-        # more than they do.
+        # Results are there when a step returns: a thread for the callbacks of a batch would save no waiting, and waking it
+        # costs more than they do.
         made._async_train = made._async_test = made._async_predict = False
         return made
 
