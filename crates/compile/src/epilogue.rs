@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Form, Graph, Kernel, Op, Result, Spec};
+use taut_kernels::elementwise::{Binary, Code};
 
 pub(crate) fn fuse_epilogue(graph: Cow<'_, Graph>, context: &mut PassContext) -> Result<Graph> {
     let fused = std::mem::take(&mut context.fused_nodes);
@@ -118,6 +119,9 @@ impl<'a> EpilogueFinder<'a> {
         let spec = self.graph.spec(node.outputs[0]);
         let products = node.inputs.iter().filter_map(|&id| Some((self.product(id, spec)?, id)));
         let Some((product, id)) = products.max_by_key(|&(node, _)| node) else { return Ok(None) };
+        if let Some(accumulation) = self.accumulation(product, id, epilogue) {
+            return Ok(Some(accumulation));
+        }
         let (fused, mut operands) = match fused {
             Some(fused) => (fused, node.inputs.clone()),
             None => match self.fuse_single(node)? {
@@ -132,6 +136,34 @@ impl<'a> EpilogueFinder<'a> {
         let Form::Product(fusible) = self.graph.nodes[product].op.form(&specs) else { return Ok(None) };
         let op = fusible.fuse_epilogue(Arc::new(FusedEpilogue::new(fused, position)));
         Ok(Some(EpilogueFusion { product, epilogue, position: at, op, operands }))
+    }
+
+    /// The fusion of a product with its addition to a value that nothing else reads: an input of the graph, such as the sum of a
+    /// loop, or an elementwise result, such as the sum of other products. It is computed in place, without memory for the product.
+    fn accumulation(&self, product: usize, id: ValueId, addition: usize) -> Option<EpilogueFusion> {
+        let (graph, node) = (self.graph, &self.graph.nodes[addition]);
+        let [a, b] = node.inputs[..] else { return None };
+        let sum = if a == id { b } else { a };
+        let is_overwritten = match graph.values[sum.index()].origin {
+            Origin::Input(_) => true,
+            Origin::Node { node, .. } => {
+                node < product && matches!(graph.nodes[node].op.kernel(), Kernel::Elementwise)
+            }
+            Origin::Constant(_) => false,
+        };
+        let is_sum =
+            matches!(node.op.form(&self.input_specs(node)), Form::Elementwise(Code::Binary(Binary::Add)))
+                && is_overwritten
+                && graph.spec(sum) == graph.spec(id)
+                && self.uses[sum.index()] == 1;
+        if !is_sum || a == b {
+            return None;
+        }
+        let specs = self.input_specs(&graph.nodes[product]);
+        let Form::Product(fusible) = graph.nodes[product].op.form(&specs) else { return None };
+        let op = fusible.fuse_accumulation(&specs)?;
+        let operands = std::iter::once(sum).collect();
+        Some(EpilogueFusion { product, epilogue: addition, position: product, op, operands })
     }
 
     /// The node that computes a value, if it is a product of this spec and the value has a single use.

@@ -175,6 +175,69 @@ fn updates_stay_in_place() {
     assert_eq!((program.steps.len(), program.peak_bytes()), (2, 8 * 8 * 4));
 }
 
+/// The number of products that are added to a sum.
+fn accumulations(graph: &Graph) -> usize {
+    graph.nodes.iter().filter(|node| node.op.attributes().contains("added to")).count()
+}
+
+/// A product that is added to an input is one step, which updates the input without memory for the product.
+#[test]
+fn a_sum_of_products_is_computed_in_place() {
+    let _ledger = ledger_check();
+    for dtype in [DType::F32, DType::F64] {
+        for (a, b) in [([40, 70], [70, 60]), ([2, 3], [3, 2]), ([130, 512], [512, 20])] {
+            let x = tensors(dtype, &[&a, &b, &[a[0], b[1]]]);
+            let orders: [&dyn Fn(Tensor, &Tensor) -> Result<Tensor>; 2] =
+                [&|product, sum| add(product, sum), &|product, sum| add(sum, product)];
+            for order in orders {
+                let graph = checked(&x, |x| Ok(vec![order(matmul(&x[0], &x[1])?, &x[2])?]));
+                let request = PlanRequest { updates: vec![(0, 2)], ..PlanRequest::default() };
+                let program = Program::plan(&graph, &request).unwrap();
+                assert_eq!((program.steps.len(), program.peak_bytes()), (1, 0), "{graph}");
+            }
+        }
+    }
+    let x = tensors(DType::F32, &[&[8, 6], &[6, 8], &[8, 8], &[8]]);
+    let product = |x: &[Tensor]| matmul(&x[0], &x[1]);
+    // A bias is no sum: it is smaller.
+    let graph = checked(&x, |x| {
+        let flipped = matmul_with(&x[0], &x[1], false, false)?;
+        Ok(vec![add(flipped, &x[2])?, add(product(x)?, &x[3])?])
+    });
+    assert_eq!(accumulations(&graph), 0, "one product is computed for both: {graph}");
+    // The gradient of a weight that is used four times: the products are added one after another, in one buffer.
+    let steps = tensors(DType::F32, &[&[32, 16], &[32, 24], &[32, 16], &[32, 24], &[32, 16], &[32, 24]]);
+    let graph = checked(&steps, |x| {
+        let mut total =
+            add(matmul_with(&x[0], &x[1], true, false)?, matmul_with(&x[2], &x[3], true, false)?)?;
+        for pair in [[0, 3], [4, 5]] {
+            total = add(total, matmul_with(&x[pair[0]], &x[pair[1]], true, false)?)?;
+        }
+        Ok(vec![total])
+    });
+    assert_eq!(accumulations(&graph), 2, "{graph}");
+    let program = Program::new(&graph).unwrap();
+    assert_eq!((program.steps.len(), program.peak_bytes()), (4, 2 * 16 * 24 * 4), "{program}");
+    let none = |inputs: &[Tensor], function: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>| {
+        let graph = checked(inputs, function);
+        assert_eq!(accumulations(&graph), 0, "{graph}");
+    };
+    // The old value or the product has another reader, or it is no sum of two values.
+    none(&x, &|x| Ok(vec![add(product(x)?, &x[2])?, exp(&x[2])?]));
+    none(&x, &|x| Ok(vec![add(product(x)?, &x[2])?, x[2].clone()]));
+    none(&x, &|x| {
+        let product = product(x)?;
+        Ok(vec![add(&product, &x[2])?, product])
+    });
+    none(&x, &|x| Ok(vec![sub(&x[2], product(x)?)?]));
+    none(&x, &|x| Ok(vec![add(product(x)?, &x[3])?]));
+    none(&x, &|x| Ok(vec![add(product(x)?, tanh(&x[2])?)?]));
+    // The bits would be others.
+    none(&tensors(DType::F32, &[&[8, 2], &[2, 8], &[8, 8]]), &|x| Ok(vec![add(product(x)?, &x[2])?]));
+    none(&tensors(DType::F64, &[&[8, 513], &[513, 8], &[8, 8]]), &|x| Ok(vec![add(product(x)?, &x[2])?]));
+    none(&tensors(DType::BF16, &[&[8, 6], &[6, 8], &[8, 8]]), &|x| Ok(vec![add(product(x)?, &x[2])?]));
+}
+
 /// A product is not delayed for an operand of its epilogue if that keeps its own, larger operands alive.
 #[test]
 fn no_live_range_grows() {

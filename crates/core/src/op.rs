@@ -416,6 +416,12 @@ pub trait FuseEpilogue: fmt::Debug {
     ///
     /// It need not have a gradient: it is made after gradients are.
     fn fuse_epilogue(&self, epilogue: Arc<dyn Epilogue>) -> Arc<dyn Op>;
+
+    /// The op that adds this product of inputs of these specs to a further input, which it may overwrite, with the bits of an
+    /// addition after the product; `None` if there is none.
+    fn fuse_accumulation(&self, _inputs: &[&Spec]) -> Option<Arc<dyn Op>> {
+        None
+    }
 }
 
 /// An op that equals a composition of other ops: [`Form::Composite`].

@@ -123,6 +123,10 @@ fn main() {
         (1000, 1000, 1),
         (1, 4000, 4000),
         (1, 1_000_000, 1),
+        // A step of an LSTM: forward, and both gradients.
+        (32, 128, 512),
+        (32, 512, 128),
+        (128, 32, 512),
     ];
     for shape in shapes {
         let (m, k, n) = shape;

@@ -2,7 +2,7 @@
 //!
 //! [`matmul`] multiplies stacks of matrices with all threads; [`gemm()`] multiplies two matrices on the calling thread,
 //! for kernels that contain products. Operands of any strides are read in place. [`matmul_with_epilogue`] applies a function
-//! to each block of a product while it is in cache.
+//! to each block of a product while it is in cache, [`matmul_accumulate`] adds it to what is there.
 //!
 //! Large products of `f32` and `f64` go to the `gemm-f32` and `gemm-f64` crates (packed operands, blocks that fit the caches), small and
 //! thin ones to kernels that do not pack. Half precisions are converted to `f32` block by block; integers have a separate
@@ -17,9 +17,10 @@ mod integer;
 mod mat;
 pub(crate) mod packed;
 mod serial;
+mod transposing;
 mod unpacked;
 
-pub use batched::{matmul, matmul_with_epilogue};
+pub use batched::{adds_after_sum, matmul, matmul_accumulate, matmul_with_epilogue};
 pub use mat::{Mat, MatMut};
 
 use crate::Element;

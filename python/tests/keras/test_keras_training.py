@@ -1,6 +1,7 @@
 """Keras: training against another backend, optimizers against formulas, and options of `fit`."""
 
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,35 @@ def test_validation_is_run_and_logged():
     np.testing.assert_allclose(history.history["val_loss"], [2.5, 0.625], rtol=1e-5)
     split = linear().fit(np.tile(X, (4, 1)), np.tile(T, (4, 1)), validation_split=0.25, verbose=0)
     assert set(split.history) == {"loss", "val_loss"}
+
+
+class Threads(keras.callbacks.Callback):
+    """The threads on which the callback was called; Keras may hand it to another one."""
+
+    async_safe = True
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.seen.append((batch, threading.get_ident(), logs["loss"]))
+
+
+def test_callbacks_of_a_batch_run_before_the_next_one():
+    threads = Threads()
+    linear(keras.optimizers.SGD(0.0)).fit(
+        np.array([[1.0], [2.0], [3.0]], "float32"),
+        np.zeros((3, 1), "float32"),
+        batch_size=1,
+        shuffle=False,
+        verbose=0,
+        callbacks=[threads],
+    )
+    own = threading.get_ident()
+    # The loss so far: the mean of the squares.
+    assert [(batch, thread) for batch, thread, _ in threads.seen] == [(0, own), (1, own), (2, own)]
+    np.testing.assert_allclose([loss for *_, loss in threads.seen], [1.0, 2.5, 14 / 3], rtol=1e-6)
 
 
 def test_callbacks_can_stop_and_change_the_rate():

@@ -2,7 +2,7 @@
 
 use super::mat::{Mat, MatMut};
 use super::{GemmElement, gemm};
-use crate::{View, ViewMut, dispatch, pool};
+use crate::{DType, View, ViewMut, dispatch, pool};
 use std::ops::Range;
 
 /// `out = a @ b`, matrix by matrix: `a` is `[..., m, k]`, `b` is `[..., k, n]`, `out` is `[..., m, n]`, with the same
@@ -22,8 +22,38 @@ use std::ops::Range;
 /// assert_eq!(c, [17.0, 39.0]);
 /// ```
 pub fn matmul(a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-    multiply(a, b, out, None);
+    multiply(a, b, out, false, None);
 }
+
+/// As [`matmul`], and adds to what `out` holds: `out += a @ b`.
+///
+/// If [`adds_after_sum`], the result has the bits of an addition after the product.
+///
+/// # Panics
+/// As [`matmul`].
+///
+/// ```
+/// use taut_kernels::{DType, View, ViewMut, matmul::matmul_accumulate};
+///
+/// let (a, b, mut c) = ([1f32, 2.0, 3.0, 4.0], [5f32, 6.0], [100f32, 200.0]);
+/// let a = View::new(DType::F32, bytemuck::cast_slice(&a), 0, &[2, 2], &[2, 1]);
+/// let b = View::new(DType::F32, bytemuck::cast_slice(&b), 0, &[2, 1], &[1, 1]);
+/// matmul_accumulate(a, b, ViewMut::new(DType::F32, bytemuck::cast_slice_mut(&mut c), &[2, 1]));
+/// assert_eq!(c, [117.0, 239.0]);
+/// ```
+pub fn matmul_accumulate(a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
+    multiply(a, b, out, true, None);
+}
+
+/// Whether [`matmul_accumulate`] sums the products of this depth before it adds them to `out`, in one step: then it equals an addition
+/// after [`matmul`] bit for bit. Outer products are added one by one, deep ones in several parts, and half precisions are rounded
+/// once.
+pub fn adds_after_sum(dtype: DType, depth: usize) -> bool {
+    matches!(dtype, DType::F32 | DType::F64) && (3..=MAX_DEPTH_OF_ONE_SUM).contains(&depth)
+}
+
+/// The depth up to which the `gemm` crates never split a sum.
+const MAX_DEPTH_OF_ONE_SUM: usize = 512;
 
 /// As [`matmul`], and applies `epilogue` once to every element of the product while it is in cache: to a contiguous run of
 /// finished sums at a time, with the number of the run's first element in `out`, on the thread that computed it.
@@ -49,19 +79,25 @@ pub fn matmul_with_epilogue(
     out: ViewMut<'_>,
     epilogue: &(dyn Fn(usize, &mut [u8]) + Sync),
 ) {
-    multiply(a, b, out, Some(epilogue));
+    multiply(a, b, out, false, Some(epilogue));
 }
 
 /// The epilogue, if there is one.
 type EpilogueFn<'a> = Option<&'a (dyn Fn(usize, &mut [u8]) + Sync)>;
 
-fn multiply(a: View<'_>, b: View<'_>, out: ViewMut<'_>, epilogue: EpilogueFn<'_>) {
+fn multiply(a: View<'_>, b: View<'_>, out: ViewMut<'_>, accumulate: bool, epilogue: EpilogueFn<'_>) {
     let dtype = out.dtype();
     assert!(a.dtype() == dtype && b.dtype() == dtype, "operands of one type");
-    dispatch!(dtype, T in numbers => typed::<T>(a, b, out, epilogue));
+    dispatch!(dtype, T in numbers => typed::<T>(a, b, out, accumulate, epilogue));
 }
 
-fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, epilogue: EpilogueFn<'_>) {
+fn typed<T: GemmElement>(
+    a: View<'_>,
+    b: View<'_>,
+    mut out: ViewMut<'_>,
+    accumulate: bool,
+    epilogue: EpilogueFn<'_>,
+) {
     let shape = out.shape();
     let rank = shape.len();
     assert!(rank >= 2 && a.shape().len() == rank && b.shape().len() == rank, "matrices of one rank");
@@ -73,7 +109,7 @@ fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, epilogu
         return;
     }
 
-    let stack = Stack { a, b, m, n, k, lead };
+    let stack = Stack { a, b, m, n, k, lead, accumulate };
     let batch = shape[..lead].iter().product::<usize>();
     match stack.folded_row_stride(batch) {
         Some(stride) if batch > 1 => {
@@ -90,6 +126,7 @@ struct Stack<'a> {
     n: usize,
     k: usize,
     lead: usize,
+    accumulate: bool,
 }
 
 impl Stack<'_> {
@@ -150,7 +187,7 @@ impl Stack<'_> {
                 let mut c = unsafe { out.share() }.block(place * m + row..place * m + row_end, col..col_end);
                 let a = Mat::new(a_data, a_offset, m, k, a_row_stride, a_col).block(row..row_end, 0..k);
                 let b = Mat::new(b_data, b_offset, k, n, b_row, b_col).block(0..k, col..col_end);
-                gemm(a, b, c.reborrow(), false);
+                gemm(a, b, c.reborrow(), self.accumulate);
                 if let Some(epilogue) = epilogue {
                     let first = (place * m + row) * n + col;
                     c.for_runs(|row, run| epilogue(first + row * n, bytemuck::cast_slice_mut(run)));
@@ -185,8 +222,10 @@ fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
     let (mut rows, mut cols, mut pieces) = (m, n, batch);
     loop {
         let enough = pieces >= wanted || work / (pieces / batch) < 2 * MIN_BLOCK;
+        // Few rows cannot be split: then narrow blocks are better than one, if none is narrower still.
+        let is_wide = cols >= 256 || rows < 96 && cols >= 128 && cols.is_multiple_of(64);
         let (split_cols, split_rows) =
-            if enough { (cols > 512, rows > 512) } else { (cols >= 256 && cols > rows, rows >= 96) };
+            if enough { (cols > 512, rows > 512) } else { (is_wide && cols > rows, rows >= 96) };
         if split_cols {
             cols = cols.div_ceil(2).next_multiple_of(64);
         } else if split_rows {

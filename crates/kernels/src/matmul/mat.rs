@@ -82,6 +82,21 @@ impl<'a, T> Mat<'a, T> {
         Mat { start, rows, cols, row_stride, col_stride, life: PhantomData }
     }
 
+    /// A matrix whose element (0, 0) is at `start`.
+    ///
+    /// # Safety
+    /// Every element must be there to read, for as long as the result lives.
+    #[inline]
+    pub(super) unsafe fn from_start(
+        start: *const T,
+        rows: usize,
+        cols: usize,
+        row_stride: isize,
+        col_stride: isize,
+    ) -> Mat<'a, T> {
+        Mat { start, rows, cols, row_stride, col_stride, life: PhantomData }
+    }
+
     /// A contiguous row-major matrix at the start of `data`.
     ///
     /// # Panics

@@ -146,6 +146,10 @@ def cudnn_ok(*args: Any, **kwargs: Any) -> bool:
     return False
 
 
+# By these errors Keras knows that it shall use `rnn`. A step of that loop is the cell's products and passes over its gates,
+# as in a scan that is written by hand; docs/src/speed.md says what it takes.
+
+
 def lstm(*args: Any, **kwargs: Any) -> Any:
     """Raises NotImplementedError; Keras falls back to its own loop."""
     raise NotImplementedError("There is no fused LSTM on the taut backend.")

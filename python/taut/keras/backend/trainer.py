@@ -386,7 +386,7 @@ class Trainer(base_trainer.Trainer):
             is_sharded = getattr(self.optimizer, "_sharding", None) is not None
             callbacks = rank_callbacks.of_rank(ranks.group.rank, callbacks, is_sharded)
             verbose = verbose if ranks.group.rank == 0 else 0
-        return callbacks_module.CallbackList(
+        made = callbacks_module.CallbackList(
             callbacks,
             add_progbar=verbose != 0,
             verbose=verbose,
@@ -395,6 +395,10 @@ class Trainer(base_trainer.Trainer):
             model=self,
             **options,
         )
+        # Results are there when a step returns: a thread for the callbacks of a batch would save no waiting, and waking it
+        # costs more than they do.
+        made._async_train = made._async_test = made._async_predict = False
+        return made
 
     # One batch, from outside.
 

@@ -14,7 +14,7 @@ use crate::promote::common_dtype;
 use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Outputs, Shape, Strides, Tensor, apply};
 use std::sync::Arc;
-use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
+use taut_kernels::{Arg, View, ViewMut, elementwise, matmul as kernel};
 
 #[derive(Clone, Debug)]
 struct Matmul {
@@ -22,6 +22,8 @@ struct Matmul {
     transpose_b: bool,
     /// The fused epilogue; its operands are the inputs from the third on.
     epilogue: Option<Arc<dyn Epilogue>>,
+    /// Whether the product is added to the third input, in place where that is possible.
+    accumulates: bool,
 }
 
 impl Matmul {
@@ -41,6 +43,11 @@ impl Matmul {
             return Err(Error::shape(message).help("transpose one of them (transpose_a, transpose_b)"));
         }
         Ok([m, k, depth, n])
+    }
+
+    /// Whether it is a product of two operands and nothing more.
+    fn is_plain(&self) -> bool {
+        self.epilogue.is_none() && !self.accumulates
     }
 }
 
@@ -71,6 +78,9 @@ impl Op for Matmul {
         if let Some(epilogue) = &self.epilogue {
             epilogue.check(&product, &inputs[2..])?;
         }
+        if self.accumulates && *inputs[2] != product {
+            return Err(Error::shape(format!("the sum must be {product}, got {}", inputs[2])));
+        }
         Ok(product.into())
     }
 
@@ -82,6 +92,9 @@ impl Op for Matmul {
         let (a, b) = (inputs[0].view(), inputs[1].view());
         let [m, k, _, n] = self.sizes(a.shape(), b.shape())?;
         let out = &mut outputs[0];
+        if let (true, Arg::View(sum)) = (self.accumulates, inputs[inputs.len() - 1]) {
+            elementwise::copy(sum, out.reborrow());
+        }
         let matrices = usize::from(a.shape().len() > 1) + usize::from(b.shape().len() > 1);
         let batch = &out.shape()[..out.shape().len() - matrices];
         let sized = |rows, columns| -> Shape { batch.iter().copied().chain([rows, columns]).collect() };
@@ -93,6 +106,7 @@ impl Op for Matmul {
         let (a, b) = (a.with_layout(&a_shape, &a_strides), b.with_layout(&b_shape, &b_strides));
         let mut out = ViewMut::new(out.dtype(), out.bytes(), &shape);
         match &self.epilogue {
+            None if self.accumulates => kernel::matmul_accumulate(a, b, out),
             None => kernel::matmul(a, b, out),
             Some(epilogue) => {
                 epilogue.with(&inputs[2..], &mut |apply| {
@@ -103,16 +117,20 @@ impl Op for Matmul {
         Ok(())
     }
 
+    fn aliases(&self, _output: usize) -> &[usize] {
+        if self.accumulates { &[2] } else { &[] }
+    }
+
     fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
-        if self.epilogue.is_none() { Form::Product(self) } else { Form::Opaque }
+        if self.is_plain() { Form::Product(self) } else { Form::Opaque }
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {
-        if self.epilogue.is_none() { Some(self) } else { None }
+        if self.is_plain() { Some(self) } else { None }
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        if self.epilogue.is_some() {
+        if !self.is_plain() {
             return Ok(None);
         }
         let (a, b, specs) = (&call.inputs[0], &call.inputs[1], call.specs());
@@ -157,7 +175,11 @@ impl Op for Matmul {
     }
 
     fn attributes(&self) -> String {
-        let flags = [(self.transpose_a, "transpose_a"), (self.transpose_b, "transpose_b")];
+        let flags = [
+            (self.transpose_a, "transpose_a"),
+            (self.transpose_b, "transpose_b"),
+            (self.accumulates, "added to the third input"),
+        ];
         let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name.into());
         let epilogue = self.epilogue.iter().map(|epilogue| format!("then {}", epilogue.describe(2)));
         flags.chain(epilogue).collect::<Vec<String>>().join(", ")
@@ -166,7 +188,7 @@ impl Op for Matmul {
 
 impl RowRule for Matmul {
     fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
-        if self.epilogue.is_some() || call.inputs.len() != 2 {
+        if !self.is_plain() || call.inputs.len() != 2 {
             return None;
         }
         let Some((operand, rows)) = call.first_rows() else {
@@ -206,6 +228,12 @@ impl RowRule for Matmul {
 impl FuseEpilogue for Matmul {
     fn fuse_epilogue(&self, epilogue: Arc<dyn Epilogue>) -> Arc<dyn Op> {
         Arc::new(Matmul { epilogue: Some(epilogue), ..self.clone() })
+    }
+
+    fn fuse_accumulation(&self, inputs: &[&Spec]) -> Option<Arc<dyn Op>> {
+        let [_, depth, ..] = self.sizes(&inputs[0].shape, &inputs[1].shape).ok()?;
+        let is_exact = kernel::adds_after_sum(inputs[0].dtype, depth);
+        is_exact.then(|| -> Arc<dyn Op> { Arc::new(Matmul { accumulates: true, ..self.clone() }) })
     }
 }
 
@@ -301,7 +329,7 @@ pub fn matmul_with(
     if dtype.is_complex() {
         return complex_matmul(a, b, transpose_a, transpose_b, dtype.part());
     }
-    apply(&Matmul { transpose_a, transpose_b, epilogue: None }, [cast(a, dtype)?, cast(b, dtype)?])
+    apply(&Matmul { transpose_a, transpose_b, epilogue: None, accumulates: false }, [cast(a, dtype)?, cast(b, dtype)?])
 }
 
 /// The product of complex matrices, or of a complex and a real one, from products of their parts.
