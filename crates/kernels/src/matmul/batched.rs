@@ -175,6 +175,7 @@ fn work(m: usize, n: usize, k: usize) -> usize {
 /// Every block packs its operands again, so blocks are no smaller than it takes to occupy some threads: on one
 /// thread, this cutting costs up to 5 % below 512x512x512, and nothing above. They are also no larger than 512x512, which
 /// bounds the memory that packing takes. Rows are cut first: the epilogue of a block of whole rows is one call, not one per row.
+/// Deep products read more than they write, and every block reads its operands again: their blocks are larger.
 fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
     let work = work(m, n, k);
     let wanted = match work.saturating_mul(batch) >> 20 {
@@ -182,11 +183,12 @@ fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
         64..512 => 8,
         _ => 16,
     };
+    let fewest = if k >= DEEP { 192 } else { 96 };
     let (mut rows, mut cols, mut pieces) = (m, n, batch);
     loop {
         let enough = pieces >= wanted || work / (pieces / batch) < 2 * MIN_BLOCK;
         let (split_cols, split_rows) =
-            if enough { (cols > 512, rows > 512) } else { (cols >= 256 && cols > rows, rows >= 96) };
+            if enough { (cols > 512, rows > 512) } else { (cols >= 256 && cols > rows, rows >= fewest) };
         if split_cols {
             cols = cols.div_ceil(2).next_multiple_of(64);
         } else if split_rows {
@@ -197,6 +199,9 @@ fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
         pieces = batch * m.div_ceil(rows) * n.div_ceil(cols);
     }
 }
+
+/// The depth of a deep product.
+const DEEP: usize = 1024;
 
 /// The least work of a block, in multiply-adds.
 const MIN_BLOCK: usize = 256 << 10;
