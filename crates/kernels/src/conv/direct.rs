@@ -232,18 +232,6 @@ fn columns<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
 ) {
     let windows = &part.windows;
     assert_eq!(part.width, C * A::COUNT, "weights packed for other vectors");
-    let count = part.width.min(windows.to - part.column);
-    let write = |tile: &mut Tile<R>, together: bool| {
-        // The last tile repeats its last pixel.
-        let last = tile.pixels[tile.filled - 1];
-        tile.pixels[tile.filled..].fill(last);
-        let sums = windows.sums::<A, R, C>(simd, &tile.pixels, together, part.weights);
-        for (pixel, sums) in tile.pixels.iter().zip(&sums).take(tile.filled) {
-            // SAFETY: no other task has this pixel and these channels.
-            simd.write(sums, unsafe { out.part(pixel.to + part.column, count) });
-        }
-        tile.filled = 0;
-    };
     // Pixels at an edge, with padding in their rows, have tiles of their own: one of them makes a tile slower.
     let together = windows.taps_follow_each_other();
     let mut tiles = [Tile { pixels: [Pixel::default(); R], filled: 0 }; 2];
@@ -255,16 +243,39 @@ fn columns<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
             tile.pixels[tile.filled] = next;
             tile.filled += 1;
             if tile.filled == R {
-                write(tile, is_inner);
+                write_tile::<S, A, R, C>(simd, part, tile, is_inner, out);
             }
             next = windows.neighbour(next);
         }
     }
     for (tile, together) in tiles.iter_mut().zip([false, true]) {
         if tile.filled > 0 {
-            write(tile, together);
+            write_tile::<S, A, R, C>(simd, part, tile, together, out);
         }
     }
+}
+
+/// Computes and writes the pixels of a tile, and empties it.
+// A closure would not do: only what is always inlined is compiled for the caller's instruction set.
+#[inline(always)]
+fn write_tile<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
+    simd: A,
+    part: &PixelBlock<'_, S>,
+    tile: &mut Tile<R>,
+    together: bool,
+    out: &Shared<'_, S>,
+) {
+    let windows = &part.windows;
+    let count = part.width.min(windows.to - part.column);
+    // The last tile repeats its last pixel.
+    let last = tile.pixels[tile.filled - 1];
+    tile.pixels[tile.filled..].fill(last);
+    let sums = windows.sums::<A, R, C>(simd, &tile.pixels, together, part.weights);
+    for (pixel, sums) in tile.pixels.iter().zip(&sums).take(tile.filled) {
+        // SAFETY: no other task has this pixel and these channels.
+        simd.write(sums, unsafe { out.part(pixel.to + part.column, count) });
+    }
+    tile.filled = 0;
 }
 
 impl<S: Sum> Windows<'_, S> {
