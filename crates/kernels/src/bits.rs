@@ -2,7 +2,7 @@
 //!
 //! Bit `i % 8` of byte `i / 8` belongs to element `i` in row-major order; the bits after the last element are zero.
 
-use crate::dtype::{Bool, DType, Element};
+use crate::dtype::{Bool, Complex, DType, Element};
 use crate::view::{Arg, View, ViewMut};
 use crate::{dispatch, multiversion, pool, strided};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -144,19 +144,42 @@ impl<'a> Bytes<'a> {
     }
 }
 
+/// Bits of elements of one size.
+trait Bits: Element {
+    /// The same if `bit` is 1, zero if it is 0; without a branch, so that loops of it vectorise.
+    fn keep(self, bit: u32) -> Self;
+}
+
+macro_rules! bits {
+    ($($t:ty),*) => {$(
+        impl Bits for $t {
+            #[inline(always)]
+            fn keep(self, bit: u32) -> $t { self & (0 as $t).wrapping_sub(bit as $t) }
+        }
+    )*};
+}
+bits!(u8, u16, u32, u64);
+
+impl Bits for Complex<f64> {
+    #[inline(always)]
+    fn keep(self, bit: u32) -> Complex<f64> {
+        if bit == 0 { bytemuck::Zeroable::zeroed() } else { self }
+    }
+}
+
 multiversion! {
-    fn clear[T: Element](out: &mut [T], bits: &[u8], flip: u8) {
+    fn clear[T: Bits](out: &mut [T], bits: &[u8], flip: u8) {
         let (eights, rest) = out.as_chunks_mut::<8>();
         for (eight, byte) in eights.iter_mut().zip(bits) {
-            let set = byte ^ flip;
-            for (i, element) in eight.iter_mut().enumerate() {
-                *element = if set & (1 << i) == 0 { T::zeroed() } else { *element };
+            let set = u32::from(byte ^ flip);
+            for i in 0..8 {
+                eight[i] = eight[i].keep(set >> i & 1);
             }
         }
         if let Some(byte) = bits.get(eights.len()) {
-            let set = byte ^ flip;
+            let set = u32::from(byte ^ flip);
             for (i, element) in rest.iter_mut().enumerate() {
-                *element = if set & (1 << i) == 0 { T::zeroed() } else { *element };
+                *element = element.keep(set >> i & 1);
             }
         }
     }

@@ -17,7 +17,6 @@ mod depthwise;
 pub(crate) mod direct;
 pub(crate) mod direct_weights;
 mod gather;
-mod lanes;
 mod pack;
 mod problem;
 pub(crate) mod real;

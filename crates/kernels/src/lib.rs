@@ -18,6 +18,7 @@ pub mod elementwise;
 #[cfg(feature = "fft")]
 pub mod fft;
 pub mod index;
+mod lanes;
 pub mod limits;
 #[cfg(feature = "linalg")]
 pub mod linalg;

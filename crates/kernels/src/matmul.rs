@@ -5,7 +5,7 @@
 //! to each block of a product while it is in cache, [`matmul_accumulate`] adds it to what is there.
 //!
 //! Large products of `f32` and `f64` go to the `gemm-f32` and `gemm-f64` crates (packed operands, blocks that fit the caches), small and
-//! thin ones to kernels that do not pack. Half precisions are converted to `f32` block by block; integers have a separate
+//! thin ones to kernels that do not pack, and those whose right operand is transposed to a kernel that packs only that one. Half precisions are converted to `f32` block by block; integers have a separate
 //! kernel. The sum of an element is never split between threads, so results do not depend on their number.
 //!
 //! Those crates allocate packing buffers per thread: a buffer of the size of the second level cache, and up to
@@ -16,6 +16,7 @@ mod half;
 mod integer;
 mod mat;
 pub(crate) mod packed;
+pub(crate) mod panels;
 mod serial;
 mod transposing;
 mod unpacked;

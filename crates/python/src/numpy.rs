@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use taut::{DType, Layout, Shape, Strides, Tensor};
 
-static DESCRS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+static DESCRS: [PyOnceLock<Py<PyAny>>; DType::ALL.len()] = [const { PyOnceLock::new() }; DType::ALL.len()];
 static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
 /// The module `numpy`.
@@ -22,20 +22,16 @@ pub fn dtype_like<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>
     module(object.py())?.getattr("dtype")?.call1((object,))
 }
 
-/// NumPy's `dtype` of an element type.
+/// NumPy's `dtype` of an element type. Only that of `bfloat16` imports `ml_dtypes`, which takes longer than a first call.
 pub fn descr(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyAny>> {
-    let all = DESCRS.get_or_try_init(py, || {
-        let numpy = module(py)?;
-        let make = |dtype: DType| -> PyResult<Py<PyAny>> {
-            let named = match dtype {
-                DType::BF16 => PyModule::import(py, "ml_dtypes")?.getattr("bfloat16")?,
-                _ => dtype.name().into_pyobject(py)?.into_any(),
-            };
-            Ok(numpy.getattr("dtype")?.call1((named,))?.unbind())
+    let descr = DESCRS[dtype as usize].get_or_try_init(py, || {
+        let named = match dtype {
+            DType::BF16 => PyModule::import(py, "ml_dtypes")?.getattr("bfloat16")?,
+            _ => dtype.name().into_pyobject(py)?.into_any(),
         };
-        DType::ALL.into_iter().map(make).collect::<PyResult<Vec<Py<PyAny>>>>()
+        Ok::<_, PyErr>(module(py)?.getattr("dtype")?.call1((named,))?.unbind())
     })?;
-    Ok(all[dtype as usize].bind(py))
+    Ok(descr.bind(py))
 }
 
 /// An array's element type, if it is supported and in native byte order.

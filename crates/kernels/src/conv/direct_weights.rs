@@ -4,11 +4,11 @@
 //! for which the tap is padding are left out. Nothing is packed.
 
 use super::Layout;
-use super::lanes::{Lanes, MOST_ELEMENTS, vectorize};
 use super::pack::{Block, Source};
 use super::problem::{Phase, Problem};
 use super::real::{Real, Sum};
 use super::window::Runs;
+use crate::lanes::{Lanes, MOST_ELEMENTS, vectorize};
 use crate::simd;
 use pulp::{Simd, WithSimd};
 
@@ -182,11 +182,7 @@ fn tiles<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
                 tile::<S, A, R, C>(simd, products, spans, products.block.channels.start + first, column);
             for (i, vectors) in tile.iter().enumerate().skip(wanted - first) {
                 let to = &mut sums[(first + i) * cout + column..][..width];
-                let mut values = [<S as Sum>::ZERO; MOST_ELEMENTS];
-                simd.write(vectors, &mut values[..width]);
-                for (to, value) in to.iter_mut().zip(&values) {
-                    *to = if accumulate { *to + *value } else { *value };
-                }
+                simd.write_or_add(vectors, to, accumulate);
             }
         }
     }

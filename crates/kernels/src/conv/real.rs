@@ -4,6 +4,7 @@ use super::direct::Tiles;
 use super::direct_weights::WeightTiles;
 use crate::dtype::{Element, bf16, f16, single_from_f16};
 use crate::matmul::GemmElement;
+use crate::matmul::panels::PanelTiles;
 use half::slice::HalfFloatSliceExt;
 
 /// What sums are kept in: `f32`, or `f64` for `f64`.
@@ -12,6 +13,7 @@ pub(crate) trait Sum:
     + GemmElement
     + Tiles
     + WeightTiles
+    + PanelTiles
     + std::ops::Add<Output = Self>
     + std::ops::Mul<Output = Self>
 {

@@ -52,8 +52,8 @@ pub fn adds_after_sum(dtype: DType, depth: usize) -> bool {
     matches!(dtype, DType::F32 | DType::F64) && (3..=MAX_DEPTH_OF_ONE_SUM).contains(&depth)
 }
 
-/// The depth up to which the `gemm` crates never split a sum.
-const MAX_DEPTH_OF_ONE_SUM: usize = 512;
+/// The depth up to which no kernel splits a sum: panels do beyond it, the `gemm` crates beyond 512.
+const MAX_DEPTH_OF_ONE_SUM: usize = super::panels::DEPTH;
 
 /// As [`matmul`], and applies `epilogue` once to every element of the product while it is in cache: to a contiguous run of
 /// finished sums at a time, with the number of the run's first element in `out`, on the thread that computed it.
@@ -212,6 +212,7 @@ fn work(m: usize, n: usize, k: usize) -> usize {
 /// Every block packs its operands again, so blocks are no smaller than it takes to occupy some threads: on one
 /// thread, this cutting costs up to 5 % below 512x512x512, and nothing above. They are also no larger than 512x512, which
 /// bounds the memory that packing takes. Rows are cut first: the epilogue of a block of whole rows is one call, not one per row.
+/// Deep products read more than they write, and every block reads its operands again: their blocks are larger.
 fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
     let work = work(m, n, k);
     let wanted = match work.saturating_mul(batch) >> 20 {
@@ -219,13 +220,14 @@ fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
         64..512 => 8,
         _ => 16,
     };
+    let fewest = if k >= DEEP { 192 } else { 96 };
     let (mut rows, mut cols, mut pieces) = (m, n, batch);
     loop {
         let enough = pieces >= wanted || work / (pieces / batch) < 2 * MIN_BLOCK;
         // Few rows cannot be split: then narrow blocks are better than one, if none is narrower still.
         let is_wide = cols >= 256 || rows < 96 && cols >= 128 && cols.is_multiple_of(64);
         let (split_cols, split_rows) =
-            if enough { (cols > 512, rows > 512) } else { (is_wide && cols > rows, rows >= 96) };
+            if enough { (cols > 512, rows > 512) } else { (is_wide && cols > rows, rows >= fewest) };
         if split_cols {
             cols = cols.div_ceil(2).next_multiple_of(64);
         } else if split_rows {
@@ -236,6 +238,9 @@ fn block_shape(batch: usize, m: usize, n: usize, k: usize) -> (usize, usize) {
         pieces = batch * m.div_ceil(rows) * n.div_ceil(cols);
     }
 }
+
+/// The depth of a deep product.
+const DEEP: usize = 1024;
 
 /// The least work of a block, in multiply-adds.
 const MIN_BLOCK: usize = 256 << 10;

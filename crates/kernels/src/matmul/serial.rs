@@ -5,18 +5,23 @@
 
 use super::mat::{Mat, MatMut};
 use super::packed::{self, Packed};
+use super::panels;
 use super::unpacked::{self, Lanes, Scalar};
+use crate::conv::real::Sum;
 use crate::simd::{self, Level};
 
 /// `c = a @ b`, or `c += a @ b`. Tiles are `W` elements wide (64 bytes), `H` (half) or `Q` (a quarter).
 #[inline]
-pub(super) fn gemm<T: Packed + Scalar, const W: usize, const H: usize, const Q: usize>(
+pub(super) fn gemm<T: Packed + Scalar + Sum, const W: usize, const H: usize, const Q: usize>(
     a: Mat<'_, T>,
     b: Mat<'_, T>,
     c: MatMut<'_, T>,
     accumulate: bool,
 ) {
     let (a, b) = (a.simplified(), b.simplified());
+    if panels::applies(&a, &b, &c) {
+        return panels::gemm(a, b, c, accumulate);
+    }
     // Without a fused multiply-add in hardware, the unpacked products would call a function for each.
     if simd::level() == Level::Baseline && cfg!(target_arch = "x86_64") {
         return packed::gemm(a, b, c, accumulate);

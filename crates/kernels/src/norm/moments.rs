@@ -3,6 +3,7 @@
 use super::float::*;
 use super::source::*;
 use super::{CHUNK, statistics_dtype};
+use crate::dtype::Element;
 use crate::math::Real;
 use crate::view::{View, ViewMut};
 use crate::{dispatch, multiversion, pool};
@@ -125,16 +126,7 @@ fn moments_of<T: Stored>(x: View<'_>, axis: usize, mut mean: ViewMut<'_>, mut va
     let source = Source::<T>::new(x);
     let (mean, variance) = (mean.slice::<T::Wide>(), Parts::new(variance.slice::<T::Wide>()));
     if inner == 1 {
-        let blocks = LANES * (CHUNK / LANES / usize::max(outer, 1)).max(1);
-        pool::for_each_mut(mean, blocks, |first, mean| {
-            // SAFETY: the variance has the channels of the mean, which are handed out once.
-            let variance = unsafe { variance.part(first..first + mean.len()) };
-            for (block, (mean, variance)) in
-                mean.chunks_mut(LANES).zip(variance.chunks_mut(LANES)).enumerate()
-            {
-                lanes_kernel(source, first + block * LANES, channels, outer, mean, variance);
-            }
-        });
+        columns::<T>(source, outer, channels, mean, &variance);
     } else {
         let chunk = (CHUNK / usize::max(outer * inner, 1)).max(1);
         pool::for_each_mut(mean, chunk, |first, mean| {
@@ -173,7 +165,116 @@ multiversion! {
 }
 
 /// Rows whose lanes are summed before they are joined to the whole.
-const DEPTH: usize = TILE / LANES;
+const DEPTH: usize = 64;
+/// The most pieces into which the rows of a block of channels are cut.
+const PIECES: usize = 16;
+/// Blocks of channels that keep threads busy by themselves.
+const ENOUGH_BLOCKS: usize = 16;
+
+/// Moments of channels that are the last axis: block by block of channels, and a block in pieces of its rows.
+fn columns<T: Stored>(
+    x: Source<'_, T>,
+    rows: usize,
+    channels: usize,
+    mean: &mut [T::Wide],
+    variance: &Parts<'_, T::Wide>,
+) {
+    // Rows of few channels are taken several at a time, as one row of as many lanes.
+    let at_once = if channels == 0 { 1 } else { (LANES / channels).max(1) };
+    let columns = Columns { x, rows, channels, at_once };
+    let blocks = channels.div_ceil(LANES);
+    let count = rows.div_ceil(at_once);
+    // Pieces follow from the shape alone, so that results do not depend on the number of threads.
+    let piece = if blocks >= ENOUGH_BLOCKS { count } else { count.div_ceil(PIECES).max(CHUNK / LANES) };
+    let finish = |first: usize, found: &[[Moments; LANES]], mean: &mut [T::Wide]| {
+        // SAFETY: the variance has the channels of the mean, which are handed out once.
+        let variance = unsafe { variance.part(first..first + mean.len()) };
+        for (i, (mean, variance)) in mean.iter_mut().zip(variance).enumerate() {
+            let mut all = Moments::default();
+            for piece in found {
+                piece[i..].iter().step_by(channels).take(at_once).for_each(|&lane| all.join(lane));
+            }
+            *mean = real(all.mean());
+            *variance = real(all.variance());
+        }
+    };
+    if piece.next_multiple_of(DEPTH) >= count {
+        let together = LANES * (CHUNK / LANES / usize::max(rows, 1)).max(1);
+        pool::for_each_mut(mean, together, |first, mean| {
+            for (block, mean) in mean.chunks_mut(LANES).enumerate() {
+                let first = first + block * LANES;
+                let mut found = [Moments::default(); LANES];
+                columns_kernel(columns, first, 0, count, &mut found);
+                finish(first, &[found], mean);
+            }
+        });
+        return;
+    }
+    let piece = piece.next_multiple_of(DEPTH);
+    for (block, mean) in mean.chunks_mut(LANES).enumerate() {
+        let mut found = [[Moments::default(); LANES]; PIECES];
+        let pieces = &mut found[..count.div_ceil(piece)];
+        pool::for_each_mut(pieces, 1, |at, found| {
+            let (start, end) = (at * piece, count.min((at + 1) * piece));
+            columns_kernel(columns, block * LANES, start, end, &mut found[0]);
+        });
+        finish(block * LANES, pieces, mean);
+    }
+}
+
+/// Channels that are the last axis, `at_once` rows of which make a row of lanes.
+#[derive(Clone, Copy)]
+struct Columns<'a, T> {
+    x: Source<'a, T>,
+    rows: usize,
+    channels: usize,
+    at_once: usize,
+}
+
+impl<T: Stored> Columns<'_, T> {
+    /// Writes a row of lanes from channel `first` on, and returns how many of them there are.
+    #[inline(always)]
+    fn read(&self, first: usize, row: usize, to: &mut [T::Wide; LANES]) -> usize {
+        let start = row * self.at_once;
+        let rows = self.at_once.min(self.rows - start);
+        let width =
+            if self.channels > LANES { LANES.min(self.channels - first) } else { rows * self.channels };
+        let mut narrow = [T::from_f64(0.0); LANES];
+        let from = self.x.tile(start * self.channels + first, width, &mut narrow);
+        match <&[T; LANES]>::try_from(from) {
+            // A length known to the compiler: a few vectors instead of a call.
+            Ok(whole) => T::widen(whole, to),
+            Err(_) => T::widen(from, &mut to[..width]),
+        }
+        width
+    }
+}
+
+multiversion! {
+    /// Moments of the lanes of rows `start..end` from channel `first` on.
+    fn columns_kernel[T: Stored](
+        columns: Columns<'_, T>,
+        first: usize,
+        start: usize,
+        end: usize,
+        found: &mut [Moments; LANES],
+    ) {
+        // The last row has fewer lanes if rows are left over.
+        let whole = if columns.rows.is_multiple_of(columns.at_once) { end } else { end.min(columns.rows / columns.at_once) };
+        *found = column_moments(whole - start, |row, to| {
+            columns.read(first, start + row, to);
+        });
+        if whole < end {
+            let mut rest = [real::<T::Wide>(0.0); LANES];
+            let width = columns.read(first, whole, &mut rest);
+            for (found, x) in found.iter_mut().zip(&rest[..width]) {
+                // The distance of an infinity from itself is NaN, as in the rows above.
+                let (x, distance) = (x.to_f64(), x.to_f64() - x.to_f64());
+                found.join(Moments::about(1.0, x, x, distance, 0.0));
+            }
+        }
+    }
+}
 
 /// Moments of up to `LANES` columns of `count` rows; `read` fills in a row.
 #[inline(always)]
@@ -211,26 +312,4 @@ pub(super) fn column_moments<W: Real>(
         }
     }
     found
-}
-
-multiversion! {
-    /// Moments of up to `LANES` neighbouring channels that are the last axis.
-    fn lanes_kernel[T: Stored](
-        x: Source<'_, T>,
-        first: usize,
-        channels: usize,
-        outer: usize,
-        mean: &mut [T::Wide],
-        variance: &mut [T::Wide],
-    ) {
-        let width = mean.len();
-        let found = column_moments(outer, |row, to| {
-            let mut narrow = [T::from_f64(0.0); LANES];
-            T::widen(x.tile(row * channels + first, width, &mut narrow), &mut to[..width]);
-        });
-        for (i, found) in found[..width].iter().enumerate() {
-            mean[i] = real(found.mean());
-            variance[i] = real(found.variance());
-        }
-    }
 }

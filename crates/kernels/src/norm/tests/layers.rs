@@ -2,6 +2,8 @@
 
 use super::super::*;
 use super::*;
+use crate::pool::tests::with_threads;
+use crate::simd;
 
 fn mean_and_variance(x: &[f64]) -> (f64, f64) {
     let n = x.len() as f64;
@@ -18,7 +20,12 @@ fn by_channel(x: &[f64], shape: &[usize], axis: usize) -> Vec<Vec<f64>> {
 }
 
 fn check_moments<T: Stored>() {
-    let shapes: [(&[usize], usize); 8] = [
+    let shapes: [(&[usize], usize); 13] = [
+        (&[9001, 16], 1),
+        (&[3001, 7], 1),
+        (&[2100, 40], 1),
+        (&[70, 600], 1),
+        (&[5, 7], 1),
         (&[5], 0),
         (&[1, 1], 1),
         (&[40, 3], 1),
@@ -63,6 +70,25 @@ fn moments_survive_a_large_offset() {
 }
 
 #[test]
+fn moments_do_not_depend_on_threads_or_vectors() {
+    for (shape, axis) in [([9001, 16], 1), ([40_000, 64], 1), ([16, 9001], 0)] {
+        let x = Host::<f32>::random(&shape, 5);
+        let found = |threads, level| {
+            let _turn = with_threads(threads);
+            simd::restrict(level);
+            let (mut mean, mut variance) = (wide::<f32>(&[shape[axis]]), wide::<f32>(&[shape[axis]]));
+            moments(x.view(), axis, mean.out(), variance.out());
+            simd::restrict(simd::Level::Avx512);
+            (mean.data, variance.data)
+        };
+        let expected = found(1, simd::Level::Avx512);
+        assert_eq!(found(3, simd::Level::Avx512), expected);
+        assert_eq!(found(2, simd::Level::Avx2), expected);
+        assert_eq!(found(2, simd::Level::Baseline), expected);
+    }
+}
+
+#[test]
 fn moments_of_nothing_are_nan_and_infinities_pass() {
     let (mut mean, mut variance) = (wide::<f32>(&[2]), wide::<f32>(&[2]));
     for shape in [[0, 2, 1], [3, 2, 0]] {
@@ -72,6 +98,13 @@ fn moments_of_nothing_are_nan_and_infinities_pass() {
     let mut x = Host::<f32>::random(&[2000, 2], 4);
     x.data[0] = f32::INFINITY;
     x.data[1] = f32::NAN;
+    moments(x.view(), 1, mean.out(), variance.out());
+    assert!(mean.data[0] == f32::INFINITY && mean.data[1].is_nan());
+    assert!(variance.data.iter().all(|x| x.is_nan()));
+    // In a row that does not fill the lanes.
+    let mut x = Host::<f32>::random(&[2001, 2], 4);
+    x.data[4000] = f32::INFINITY;
+    x.data[4001] = f32::NAN;
     moments(x.view(), 1, mean.out(), variance.out());
     assert!(mean.data[0] == f32::INFINITY && mean.data[1].is_nan());
     assert!(variance.data.iter().all(|x| x.is_nan()));

@@ -3,12 +3,12 @@
 //! Elsewhere, kernels are scalar Rust that the compiler vectorises. It keeps arrays of sums in memory once they are larger than about a
 //! hundred elements, which makes the loops of this folder twenty times as slow; vectors stay in registers.
 
-use super::real::Sum;
+use crate::conv::real::Sum;
 use crate::simd;
 use pulp::{Simd, WithSimd};
 
 /// The most elements of the vectors that are written together.
-pub(super) const MOST_ELEMENTS: usize = widest_tile::<f32>();
+pub(crate) const MOST_ELEMENTS: usize = widest_tile::<f32>();
 
 /// Vectors of a type.
 pub(crate) trait Lanes<S>: Simd {
@@ -27,6 +27,22 @@ pub(crate) trait Lanes<S>: Simd {
     unsafe fn read(self, from: *const S) -> Self::Vector {
         // SAFETY: guaranteed by the caller.
         unsafe { from.cast::<Self::Vector>().read_unaligned() }
+    }
+
+    /// Writes the first elements of vectors that follow each other, or adds them to what is there.
+    #[inline(always)]
+    fn write_or_add<const C: usize>(self, vectors: &[Self::Vector; C], to: &mut [S], add: bool)
+    where
+        S: Sum,
+    {
+        if !add {
+            return self.write(vectors, to);
+        }
+        let mut elements = [<S as Sum>::ZERO; MOST_ELEMENTS];
+        self.write(vectors, &mut elements[..C * Self::COUNT]);
+        for (to, x) in to.iter_mut().zip(&elements) {
+            *to = *to + *x;
+        }
     }
 
     /// Writes the first elements of vectors that follow each other.
@@ -67,7 +83,7 @@ lanes!(f32, f32s, splat_f32s, mul_add_f32s; f64, f64s, splat_f64s, mul_add_f64s)
 
 /// Runs work with the widest vectors of the level in force. Where vectors have no fused multiply-add, it is a function call.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
+pub(crate) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
     use pulp::x86::{V3, V4};
     if simd::level() == simd::Level::Avx512
         && let Some(wide) = V4::try_new()
@@ -80,19 +96,30 @@ pub(super) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
     }
 }
 
+/// As [`vectorize`], but with vectors of half the width where these are as fast.
+pub(crate) fn vectorize_by_halves<Op: WithSimd>(op: Op) -> Op::Output {
+    #[cfg(target_arch = "x86_64")]
+    if simd::splits_wide_vectors()
+        && let Some(narrow) = pulp::x86::V3::try_new()
+    {
+        return Simd::vectorize(narrow, op);
+    }
+    vectorize(op)
+}
+
 /// Runs work with the vectors of the machine.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
+pub(crate) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
     pulp::Arch::new().dispatch(op)
 }
 
 /// Elements in the widest row of a tile of sums.
-pub(super) const fn widest_tile<S>() -> usize {
+pub(crate) const fn widest_tile<S>() -> usize {
     128 / size_of::<S>()
 }
 
 /// Elements in a row of a tile of sums with so many columns: 64 bytes, or twice as many if there are columns and registers for them.
-pub(super) fn tile_width<S>(columns: usize) -> usize {
+pub(crate) fn tile_width<S>(columns: usize) -> usize {
     let (most, half) = (widest_tile::<S>(), widest_tile::<S>() / 2);
     if simd::level() == simd::Level::Avx512 && columns > half { most } else { half }
 }
