@@ -9,7 +9,7 @@ import taut as tf
 
 
 def lists(dataset):
-    return [{key: value.numpy().tolist() for key, value in row.items()} for row in dataset]
+    return [{key: np.asarray(value.numpy()).tolist() for key, value in row.items()} for row in dataset]
 
 
 def write_sounds(folder):

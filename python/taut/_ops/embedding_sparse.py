@@ -85,8 +85,8 @@ def safe_embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: bool = False,
 ) -> _native.Tensor:
-    """`embedding_lookup_sparse` for any ids: negative ones, and ones with a weight <= 0, are left out (with "sum", weights may be
-    negative); a row without ids is the embedding of `default_id`, or 0.
+    """`embedding_lookup_sparse` for any ids: negative ones, and ones with a weight <= 0, are left out (with "sum",
+    weights may be negative); a row without ids is the embedding of `default_id`, or 0.
     """
     ids, rows = _parts(sparse_ids, "sparse_ids")
     if isinstance(sparse_ids, SparseTensor):

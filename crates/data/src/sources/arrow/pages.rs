@@ -25,7 +25,8 @@ struct PageHeader {
     compressed: u64,
     decompressed: u64,
     values: u64,
-    is_dictionary: bool,
+    /// The values of a dictionary.
+    entries: u64,
 }
 
 /// What the pages of a column claim to hold.
@@ -49,12 +50,9 @@ pub(super) fn column_pages(file: &mut File, metadata: &ParquetMetaData, leaf: us
         while at < end {
             let page = page_header(file, at, end)?;
             at += page.length + page.compressed;
-            if page.is_dictionary {
-                found.largest.1 = found.largest.1.max(page.decompressed);
-            } else {
-                found.values = found.values.saturating_add(page.values);
-                found.largest.0 = found.largest.0.max(page.decompressed);
-            }
+            found.values = found.values.saturating_add(page.values);
+            let largest = if page.entries > 0 { &mut found.largest.1 } else { &mut found.largest.0 };
+            *largest = page.decompressed.max(*largest);
         }
     }
     file.rewind()?;
@@ -78,7 +76,7 @@ fn page_header(file: &mut File, at: u64, end: u64) -> Result<PageHeader> {
                     page.compressed, page.decompressed
                 )));
             }
-            Some(page) if page.is_dictionary && page.values > page.decompressed => {
+            Some(page) if page.entries > page.decompressed => {
                 return Err(corrupt("a dictionary has more values than bytes"));
             }
             Some(page) => return Ok(page),
@@ -95,12 +93,16 @@ fn parse_header(bytes: &[u8]) -> Option<PageHeader> {
     let mut page = PageHeader::default();
     let mut header = Compact::new(bytes);
     header.fields(0, |header, id, kind| match id {
-        2 => Some(page.decompressed = u64::try_from(header.int(kind)?).ok()?),
-        3 => Some(page.compressed = u64::try_from(header.int(kind)?).ok()?),
+        2 | 3 => {
+            let size = u64::try_from(header.int(kind)?).ok()?;
+            *(if id == 2 { &mut page.decompressed } else { &mut page.compressed }) = size;
+            Some(())
+        }
         5 | 7 | 8 if kind == STRUCT => header.fields(1, |header, inner, kind| match inner {
             1 => {
-                page.is_dictionary |= id == 7;
-                page.values = page.values.max(u64::try_from(header.int(kind)?).ok()?);
+                let count = u64::try_from(header.int(kind)?).ok()?;
+                let of = if id == 7 { &mut page.entries } else { &mut page.values };
+                *of = count.max(*of);
                 Some(())
             }
             _ => header.skip(kind, 2),
@@ -286,7 +288,7 @@ mod tests {
         let page = parse_header(&[0x15, 0, 0x15, 200, 1, 0x15, 100, 0x2c, 0x15, 14, 0x15, 0, 0, 0, 9, 9])
             .expect("the header is whole");
         assert_eq!((page.length, page.decompressed, page.compressed, page.values), (14, 100, 50, 7));
-        assert!(!page.is_dictionary);
+        assert_eq!(page.entries, 0);
         assert!(parse_header(&[0x15, 0, 0x15, 1]).is_none(), "a size must be >= 0");
     }
 
