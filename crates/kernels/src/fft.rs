@@ -155,7 +155,7 @@ mod tests {
             let plan = FftPlan::new(DType::C64, n, true);
             let run = |values: &mut [Complex<f32>], rows: usize| {
                 let mut scratch = vec![0u64; plan.scratch(rows).div_ceil(8)];
-                let scratch = &mut bytemuck::cast_slice_mut(&mut scratch)[..plan.scratch(rows)];
+                let scratch = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut scratch)[..plan.scratch(rows)];
                 transform(
                     &plan,
                     ViewMut::new(DType::C64, bytemuck::cast_slice_mut(values), &[rows, n]),
