@@ -342,8 +342,7 @@ impl<'a> FusionClusters<'a> {
             || clusters_of.len() > MAX_COPIES
             || large.len() > 1
             || !readers.iter().all(covered)
-            || large.iter().any(|id| self.graph.spec(*id).bytes() > self.graph.spec(output).bytes())
-            || self.kept_alive(number, last) > self.graph.spec(output).bytes() / 16 * 17
+            || self.kept_alive(number, last) > self.graph.spec(output).bytes()
         {
             return false;
         }

@@ -96,17 +96,6 @@ pub(crate) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
     }
 }
 
-/// As [`vectorize`], but with vectors of half the width where these are as fast.
-pub(crate) fn vectorize_by_halves<Op: WithSimd>(op: Op) -> Op::Output {
-    #[cfg(target_arch = "x86_64")]
-    if simd::splits_wide_vectors()
-        && let Some(narrow) = pulp::x86::V3::try_new()
-    {
-        return Simd::vectorize(narrow, op);
-    }
-    vectorize(op)
-}
-
 /// Runs work with the vectors of the machine.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {

@@ -52,20 +52,6 @@ pub(crate) fn fuses_multiply_add() -> bool {
     !cfg!(target_arch = "x86_64") || detect() > Level::Baseline
 }
 
-/// Whether this processor computes vectors of 512 bits in two halves, as AMD's of family 19h (Zen 4) do: twice as many shorter ones
-/// take the same time, and need fewer loads where they share an operand.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn splits_wide_vectors() -> bool {
-    use std::arch::x86_64::__cpuid;
-    static SPLITS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *SPLITS.get_or_init(|| {
-        // Every processor of this architecture has these two leaves.
-        let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
-        let is_amd = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"AuthenticAMD";
-        is_amd && (version >> 8 & 0xf) + (version >> 20 & 0xff) == 0x19
-    })
-}
-
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Level {
     macro_rules! has { ($($f:tt),*) => { $(std::arch::is_x86_feature_detected!($f))&&* } }

@@ -10,7 +10,7 @@ use super::problem::{Direction, Phase, Problem};
 use super::real::{Real, Sum};
 use super::shared::{Shared, lines, worth_sharing};
 use super::window::{Grid, Run, Runs};
-use crate::lanes::{Lanes, tile_width, vectorize, vectorize_by_halves, widest_tile};
+use crate::lanes::{Lanes, tile_width, vectorize, widest_tile};
 use crate::view::View;
 use crate::{pool, simd};
 use pulp::{Simd, WithSimd};
@@ -90,9 +90,7 @@ macro_rules! tiles {
     ($($t:ty),*) => {$(
         impl Tiles for $t {
             fn columns(part: &PixelBlock<'_, $t>, out: &Shared<'_, $t>) {
-                let columns = Columns { part, out };
-                // With one wide vector of sums per pixel, there are as many loads as multiply-adds.
-                if part.width * size_of::<$t>() > 64 { vectorize(columns) } else { vectorize_by_halves(columns) }
+                vectorize(Columns { part, out });
             }
         }
 
@@ -216,13 +214,6 @@ struct Pixel {
     to: usize,
 }
 
-/// Pixels that are computed together.
-#[derive(Clone, Copy)]
-struct Tile<const R: usize> {
-    pixels: [Pixel; R],
-    filled: usize,
-}
-
 /// Computes a part in tiles of `R` pixels and `C` vectors.
 #[inline(always)]
 fn columns<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
@@ -232,50 +223,29 @@ fn columns<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
 ) {
     let windows = &part.windows;
     assert_eq!(part.width, C * A::COUNT, "weights packed for other vectors");
-    // Pixels at an edge, with padding in their rows, have tiles of their own: one of them makes a tile slower.
-    let together = windows.taps_follow_each_other();
-    let mut tiles = [Tile { pixels: [Pixel::default(); R], filled: 0 }; 2];
+    let count = part.width.min(windows.to - part.column);
+    let mut tile = [Pixel::default(); R];
+    let mut filled = 0;
     for run in Runs::new(windows.phase.pixels, part.first, part.len) {
         let mut next = windows.pixel(&run);
-        for _ in 0..run.len {
-            let is_inner = together && windows.row_is_inside(&next);
-            let tile = &mut tiles[usize::from(is_inner)];
-            tile.pixels[tile.filled] = next;
-            tile.filled += 1;
-            if tile.filled == R {
-                write_tile::<S, A, R, C>(simd, part, tile, is_inner, out);
-            }
+        for i in 0..run.len {
+            tile[filled] = next;
             next = windows.neighbour(next);
+            filled += 1;
+            if filled < R && run.done + i + 1 < part.len {
+                continue;
+            }
+            // The last tile repeats its last pixel.
+            let last = tile[filled - 1];
+            tile[filled..].fill(last);
+            let sums = windows.sums::<A, R, C>(simd, &tile, part.weights);
+            for (pixel, sums) in tile.iter().zip(&sums).take(filled) {
+                // SAFETY: no other task has this pixel and these channels.
+                simd.write(sums, unsafe { out.part(pixel.to + part.column, count) });
+            }
+            filled = 0;
         }
     }
-    for (tile, together) in tiles.iter_mut().zip([false, true]) {
-        if tile.filled > 0 {
-            write_tile::<S, A, R, C>(simd, part, tile, together, out);
-        }
-    }
-}
-
-/// Computes and writes the pixels of a tile, and empties it.
-// A closure would not do: only what is always inlined is compiled for the caller's instruction set.
-#[inline(always)]
-fn write_tile<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
-    simd: A,
-    part: &PixelBlock<'_, S>,
-    tile: &mut Tile<R>,
-    together: bool,
-    out: &Shared<'_, S>,
-) {
-    let windows = &part.windows;
-    let count = part.width.min(windows.to - part.column);
-    // The last tile repeats its last pixel.
-    let last = tile.pixels[tile.filled - 1];
-    tile.pixels[tile.filled..].fill(last);
-    let sums = windows.sums::<A, R, C>(simd, &tile.pixels, together, part.weights);
-    for (pixel, sums) in tile.pixels.iter().zip(&sums).take(tile.filled) {
-        // SAFETY: no other task has this pixel and these channels.
-        simd.write(sums, unsafe { out.part(pixel.to + part.column, count) });
-    }
-    tile.filled = 0;
 }
 
 impl<S: Sum> Windows<'_, S> {
@@ -306,31 +276,20 @@ impl<S: Sum> Windows<'_, S> {
         }
     }
 
-    /// Whether the taps of a row lie one after the other in the source.
-    #[inline(always)]
-    fn taps_follow_each_other(&self) -> bool {
-        let [.., by_w, by_c] = self.source.grid.strides;
-        self.phase.axes[2].step * by_w == self.from as isize * by_c
-    }
-
-    /// Whether no tap of a row is padding.
-    #[inline(always)]
-    fn row_is_inside(&self, pixel: &Pixel) -> bool {
-        let over_w = self.phase.axes[2];
-        pixel.at[2] >= 0 && pixel.at[2] + (over_w.taps as isize - 1) * over_w.step < over_w.size
-    }
-
-    /// The sums of a tile. If taps are `together`, they follow each other and none is padding, and those of a row are read as one.
+    /// The sums of a tile.
     #[inline(always)]
     fn sums<A: Lanes<S>, const R: usize, const C: usize>(
         &self,
         simd: A,
         tile: &[Pixel; R],
-        together: bool,
         weights: &[S],
     ) -> [[A::Vector; C]; R] {
         let [over_d, over_h, over_w] = self.phase.axes;
         let [_, by_d, by_h, by_w, by_c] = self.source.grid.strides;
+        let reach = (over_w.taps as isize - 1) * over_w.step;
+        // The taps of a row are read as one if they lie one after the other, and none is padding.
+        let together = over_w.step * by_w == self.from as isize * by_c
+            && tile.iter().all(|p| p.at[2] >= 0 && p.at[2] + reach < over_w.size);
         let width = C * A::COUNT;
         let mut sums = [[simd.splat(<S as Sum>::ZERO); C]; R];
         if weights.is_empty() {
