@@ -61,6 +61,7 @@ macro_rules! tiles {
             fn with_simd<A: Simd>(self, simd: A) {
                 // Rows of a tile: as many sums as there are registers for.
                 match self.width / <A as Lanes<$t>>::COUNT {
+                    1 => rows::<$t, A, 8, 1>(simd, self),
                     2 if size_of::<<A as Lanes<$t>>::Vector>() == 64 => rows::<$t, A, 8, 2>(simd, self),
                     2 => rows::<$t, A, 6, 2>(simd, self),
                     4 => rows::<$t, A, 6, 4>(simd, self),
