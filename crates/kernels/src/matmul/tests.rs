@@ -436,7 +436,7 @@ fn a_transposed_operand_gives_the_bits_of_its_copy() {
         (9, 100),
     ];
     for (m, k) in sizes {
-        for (n, accumulate) in [(128, false), (53, true), (49, false), (48, true), (30, true)] {
+        for (n, accumulate) in [(128, false), (53, true), (49, false), (48, true), (40, true)] {
             check::<f32>(m, k, n, accumulate);
             check::<f64>(m, k, n, accumulate);
         }
@@ -456,7 +456,8 @@ fn accumulation_equals_an_addition_after_the_product() {
         before.iter_mut().for_each(third);
         let want: Vec<T> = product(&a, &b).into_iter().zip(&before).map(|(x, &y)| add(x, y)).collect();
         let mut out = before;
-        let view = ViewMut::new(T::DTYPE, bytemuck::cast_slice_mut(&mut out), &[2, m, n]);
+        let shape = [2, m, n];
+        let view = ViewMut::new(T::DTYPE, bytemuck::cast_slice_mut(&mut out), &shape);
         matmul_accumulate(a.view(), b.view(), view);
         let bits = bytemuck::cast_slice::<T, u8>;
         assert!(bits(&out) == bits(&want), "{} {m}x{k}x{n} {kinds:?}", T::DTYPE);
