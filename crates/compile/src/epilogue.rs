@@ -138,24 +138,17 @@ impl<'a> EpilogueFinder<'a> {
         Ok(Some(EpilogueFusion { product, epilogue, position: at, op, operands }))
     }
 
-    /// The fusion of a product with its addition to a value that nothing else reads: an input of the graph, such as the sum of a
-    /// loop, or an elementwise result, such as the sum of other products. It is computed in place, without memory for the product.
+    /// The fusion of a product with its addition to an input of the graph that nothing else reads, such as the sum of a loop. It is
+    /// computed in place, without memory for the product.
     fn accumulation(&self, product: usize, id: ValueId, addition: usize) -> Option<EpilogueFusion> {
         let (graph, node) = (self.graph, &self.graph.nodes[addition]);
         let [a, b] = node.inputs[..] else { return None };
         let sum = if a == id { b } else { a };
-        let is_overwritten = match graph.values[sum.index()].origin {
-            Origin::Input(_) => true,
-            Origin::Node { node, .. } => {
-                node < product && matches!(graph.nodes[node].op.kernel(), Kernel::Elementwise)
-            }
-            Origin::Constant(_) => false,
-        };
-        let is_sum =
-            matches!(node.op.form(&self.input_specs(node)), Form::Elementwise(Code::Binary(Binary::Add)))
-                && is_overwritten
-                && graph.spec(sum) == graph.spec(id)
-                && self.uses[sum.index()] == 1;
+        let form = node.op.form(&self.input_specs(node));
+        let is_sum = matches!(form, Form::Elementwise(Code::Binary(Binary::Add)))
+            && matches!(graph.values[sum.index()].origin, Origin::Input(_))
+            && graph.spec(sum) == graph.spec(id)
+            && self.uses[sum.index()] == 1;
         if !is_sum || a == b {
             return None;
         }
