@@ -27,7 +27,7 @@ pub fn matmul(a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
 
 /// As [`matmul`], and adds to what `out` holds: `out += a @ b`.
 ///
-/// If [`adds_after_sum`], the result has the bits of an addition after the product.
+/// If [`adds_after_sum`], the result of two matrices has the bits of an addition after the product.
 ///
 /// # Panics
 /// As [`matmul`].
@@ -45,11 +45,13 @@ pub fn matmul_accumulate(a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
     multiply(a, b, out, true, None);
 }
 
-/// Whether [`matmul_accumulate`] sums the products of this depth before it adds them to `out`, in one step: then it equals an addition
-/// after [`matmul`] bit for bit. Outer products are added one by one, deep ones in several parts, and half precisions are rounded
-/// once.
-pub fn adds_after_sum(dtype: DType, depth: usize) -> bool {
-    matches!(dtype, DType::F32 | DType::F64) && (3..=MAX_DEPTH_OF_ONE_SUM).contains(&depth)
+/// Whether [`matmul_accumulate`] of an `m` x `k` and a `k` x `n` matrix adds finished sums to `out`: then it equals an addition after
+/// [`matmul`] bit for bit. Outer products and products with a vector are added one by one, deep ones in several parts, and half
+/// precisions are rounded once.
+pub fn adds_after_sum(dtype: DType, [m, k, n]: [usize; 3]) -> bool {
+    let (rows, cols) = block_shape(1, m, n, k);
+    let has_vector = m.min(n) < 2 || m % rows == 1 || n % cols == 1;
+    matches!(dtype, DType::F32 | DType::F64) && (3..=MAX_DEPTH_OF_ONE_SUM).contains(&k) && !has_vector
 }
 
 /// The depth up to which no kernel splits a sum: panels do beyond it, the `gemm` crates beyond 512.

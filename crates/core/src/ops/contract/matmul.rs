@@ -231,8 +231,9 @@ impl FuseEpilogue for Matmul {
     }
 
     fn fuse_accumulation(&self, inputs: &[&Spec]) -> Option<Arc<dyn Op>> {
-        let [_, depth, ..] = self.sizes(&inputs[0].shape, &inputs[1].shape).ok()?;
-        let is_exact = kernel::adds_after_sum(inputs[0].dtype, depth);
+        let [m, k, _, n] = self.sizes(&inputs[0].shape, &inputs[1].shape).ok()?;
+        let are_matrices = inputs.iter().all(|input| input.shape.rank() == 2);
+        let is_exact = are_matrices && kernel::adds_after_sum(inputs[0].dtype, [m, k, n]);
         is_exact.then(|| -> Arc<dyn Op> { Arc::new(Matmul { accumulates: true, ..self.clone() }) })
     }
 }
