@@ -222,7 +222,8 @@ fn complex_matrices_are_factorised_where_denormal_numbers_are_zeros() {
         let a: Vec<Complex<f64>> = parts.chunks(2).map(|p| Complex { re: p[0], im: p[1] }).collect();
         let at = |m: &[Complex<f64>], i: usize, j: usize| m[i * n + j];
         let strides = [n as isize, 1];
-        let view = View::new(DType::C128, bytemuck::cast_slice(&a), 0, &[n, n], &strides);
+        let shape = [n, n];
+        let view = View::new(DType::C128, bytemuck::cast_slice(&a), 0, &shape, &strides);
         let mut out = vec![Complex { re: 0.0, im: 0.0 }; n * n];
         let mut other = out.clone();
         let mut values = vec![0.0f64; n];
