@@ -91,7 +91,7 @@ impl Differentiable for Eig {
         } else {
             decomposed(call.input(0)?.clone())?
         };
-        let turned = conj(adjoint(&vectors)?)?;
+        let turned = adjoint(&vectors)?;
         let mut inner = match by_values {
             Some(g) => diag(g, 0)?,
             None => zeros_like(&vectors, None)?,

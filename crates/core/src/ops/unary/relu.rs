@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::binary::{
-    add, clip_by_value, greater, less, logical_and, minimum, mul, where_,
+    add, clip_by_value, greater, less, less_equal, logical_and, minimum, mul, where_,
 };
 use crate::ops::elementwise::unary;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
@@ -57,9 +57,11 @@ static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, ComputeDType:
     },
 );
 
-/// The derivative of elu as a function of its output `y`: `y + alpha` below zero, else 1, also at NaN.
+/// The derivative of elu as a function of its output `y`: `y + alpha` up to zero, else 1, also at NaN.
 fn elu_derivative(y: &Tensor, alpha: f64) -> Result<Tensor> {
-    where_(less(y, 0)?, add(y, alpha)?, 1.0)
+    // With an alpha of 1 both sides agree at zero; TensorFlow's second derivative there is 0.
+    let is_below = if alpha == 1.0 { less(y, 0)? } else { less_equal(y, 0)? };
+    where_(is_below, add(y, alpha)?, 1.0)
 }
 
 const LEAKY: ElementwiseVjp = ElementwiseVjp::WithAlpha(|call, g, alpha| {
@@ -93,7 +95,7 @@ static ELU_NEGATIVE_ALPHA: ElementwiseGradient = ElementwiseGradient {
     partial: ElementwiseVjp::WithAlpha(|call, g, alpha| {
         let x = call.input(0)?;
         let below = mul(exp(minimum(x, 0)?)?, alpha)?;
-        mul(g, where_(less(x, 0)?, below, 1.0)?)
+        mul(g, where_(less_equal(x, 0)?, below, 1.0)?)
     }),
 };
 
