@@ -202,19 +202,16 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
 def convert_to_tensor(
     value: TensorLike, dtype: DTypeLike = None, dtype_hint: Any = None, name: str | None = None
 ) -> Tensor:
-    """Converts an object to a tensor.
+    """Converts an object to a tensor, without a copy where type and layout allow.
 
-    An array that can be written is copied, so that a later change of it does not change the tensor; the tensor of a
-    read-only array shares its memory where type and layout allow.
+    The tensor may share memory with a NumPy array; `tf.constant` copies.
     """
-    is_copied = isinstance(value, np.ndarray) and value.flags.writeable and value.dtype.kind not in "OSU"
-    convert = _native.own_tensor if is_copied else _native.as_tensor
     if dtype is None and dtype_hint is not None and not isinstance(value, Array):
         try:
-            return convert(_listed(value, dtype_hint), dtype_hint)
+            return _native.as_tensor(_listed(value, dtype_hint), dtype_hint)
         except (TypeError, ValueError):
             pass
-    made = convert(_listed(value, dtype), None if isinstance(value, Array) else dtype)
+    made = _native.as_tensor(_listed(value, dtype), None if isinstance(value, Array) else dtype)
     if dtype is not None and made.dtype != dtypes.as_dtype(dtype):
         raise ValueError(
             f"a tensor of {made.dtype.name} was given where {dtypes.as_dtype(dtype).name} is needed: tf.cast converts"

@@ -88,18 +88,6 @@ def test_dtype_hint_converts_arrays():
     assert tf.convert_to_tensor(np.array([1, 2]), dtype_hint=tf.int32).dtype == tf.int32
 
 
-def test_a_converted_array_can_be_changed():
-    array = np.ones(3, np.float32)
-    made, hinted = tf.convert_to_tensor(array), tf.convert_to_tensor(array, dtype_hint=tf.float32)
-    double = tf.convert_to_tensor(array, tf.float64)
-    array[0] = 7
-    assert [t.numpy().tolist() for t in (made, hinted, double)] == [[1, 1, 1]] * 3
-    array.flags.writeable = False
-    before = tf.memory.live_bytes()
-    shared = tf.convert_to_tensor(array)
-    assert tf.memory.live_bytes() == before and shared.numpy().tolist() == [7, 1, 1]
-
-
 # Accumulators, gradients of graphs
 
 
@@ -232,9 +220,8 @@ def varying():
 @pytest.mark.parametrize(
     ("dataset", "shape"),
     [
-        (varying(), (None, None)),
-        (varying().padded_batch(2), (None, None, None)),
-        (varying().map(lambda x: tf.boolean_mask(x, x[:, 0] > 1)), (None, None)),
+        (varying(), (None, 2)),
+        (varying().map(lambda x: tf.boolean_mask(x, x[:, 0] > 1)), (None, 2)),
         (tf.data.Dataset.range(6).group_by_window(lambda x: x % 2, lambda k, d: d.batch(2), window_size=2), (None,)),
         (tf.data.Dataset.range(5).window(3).flat_map(lambda w: w.batch(3)), (None,)),
         (tf.data.Dataset.range(6).batch(4), (None,)),

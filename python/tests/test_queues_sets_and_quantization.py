@@ -215,7 +215,7 @@ def test_rows_of_a_database_and_records_of_a_dataset(tmp_path):
     assert rows.element_spec == tuple(tf.TensorSpec([], dtype) for dtype in types)
     with pytest.raises(ValueError, match="driver_name must be 'sqlite'"):
         tf.data.experimental.SqlDataset("other", str(path), "select a from t", (tf.int32,))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="expected 1 columns, got 3"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="output_types must have 3 entries, got 1"):
         list(tf.data.experimental.SqlDataset("sqlite", str(path), "select * from t", (tf.int32,)))
     file = str(tmp_path / "records")
     tf.data.experimental.TFRecordWriter(file, "GZIP").write(tf.data.Dataset.from_tensor_slices(["a", "b"]))

@@ -172,8 +172,8 @@ multiversion! {
         let (eights, rest) = out.as_chunks_mut::<8>();
         for (eight, byte) in eights.iter_mut().zip(bits) {
             let set = u32::from(byte ^ flip);
-            for i in 0..8 {
-                eight[i] = eight[i].keep(set >> i & 1);
+            for (i, element) in eight.iter_mut().enumerate() {
+                *element = element.keep(set >> i & 1);
             }
         }
         if let Some(byte) = bits.get(eights.len()) {

@@ -474,7 +474,7 @@ class Dataset(PythonStages):
 
         A first element is computed for this only if a stage does not tell otherwise, and is delivered later.
         """
-        return (self._spec or _specs.merged(self._elements)) or _specs.unsized(self._first_spec())
+        return (self._spec or _specs.merged(self._elements)) or _specs.of_first(self._first_spec())
 
     def _first_spec(self) -> Any:
         """The types and shapes of the first element."""

@@ -59,9 +59,11 @@ def _resized(structure: Any, change: Callable[[TensorShape], Any]) -> Any:
     )
 
 
-def unsized(structure: Any) -> Any:
-    """The specs without sizes: those of a first element need not be those of the next."""
-    return _resized(structure, lambda shape: shape if shape.rank is None else [None] * shape.rank)
+def of_first(structure: Any) -> Any:
+    """The specs of a first element as those of all: without the size of the first axis, which is the one that varies in rows,
+    batches and masked elements.
+    """
+    return _resized(structure, lambda shape: [None, *shape[1:]] if shape.rank else shape)
 
 
 def rows(structure: Any) -> Any:

@@ -142,9 +142,10 @@ fn iterate(mut h: MatMut<'_, C>, mut basis: MatMut<'_, C>) -> bool {
             wilkinson_shift(h.as_ref(), last)
         };
         for k in first..last {
-            let (x, y) = match k == first {
-                true => (h[(k, k)] - shift, h[(k + 1, k)]),
-                false => (h[(k, k - 1)], h[(k + 1, k - 1)]),
+            let (x, y) = if k == first {
+                (h[(k, k)] - shift, h[(k + 1, k)])
+            } else {
+                (h[(k, k - 1)], h[(k + 1, k - 1)])
             };
             let length = x.norm().hypot(y.norm());
             if length == 0.0 {

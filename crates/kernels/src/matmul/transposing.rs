@@ -78,8 +78,7 @@ pub(super) unsafe fn transpose_f32(from: *const f32, stride: isize, to: *mut f32
     let ([a, b], [c, d]) = (fours(low(0), low(2)), fours(high(0), high(2)));
     let ([e, f], [g, h]) = (fours(low(4), low(6)), fours(high(4), high(6)));
     let pairs = [(a, e), (b, f), (c, g), (d, h)];
-    for i in 0..4 {
-        let (upper, lower) = pairs[i];
+    for (i, (upper, lower)) in pairs.into_iter().enumerate() {
         // SAFETY: the caller says that these elements can be written.
         unsafe {
             _mm256_storeu_ps(to.add(i * PANEL_ROWS), _mm256_permute2f128_ps::<0x20>(upper, lower));

@@ -180,7 +180,7 @@ fn columns<T: Stored>(
     variance: &Parts<'_, T::Wide>,
 ) {
     // Rows of few channels are taken several at a time, as one row of as many lanes.
-    let at_once = if channels == 0 { 1 } else { (LANES / channels).max(1) };
+    let at_once = LANES.checked_div(channels).unwrap_or(1).max(1);
     let columns = Columns { x, rows, channels, at_once };
     let blocks = channels.div_ceil(LANES);
     let count = rows.div_ceil(at_once);
