@@ -31,7 +31,7 @@ pub fn hash_bucket_strong(x: &StringTensor, buckets: i64, key: [u64; 2]) -> Resu
 /// The bucket of each string in `[0, buckets)`, by MurmurHash64A with the seed that TensorFlow has, as `int64`.
 #[track_caller]
 pub fn hash_bucket_murmur(x: &StringTensor, buckets: i64) -> Result<Tensor> {
-    bucketed(x, buckets, |value| murmur64(value, 0xdeca_fcaf_fe))
+    bucketed(x, buckets, |value| murmur64(value, 0x00de_cafc_affe))
 }
 
 /// FarmHash's `Fingerprint64` of each string, as `uint64`.

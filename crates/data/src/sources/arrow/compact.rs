@@ -132,7 +132,7 @@ impl<'a> Compact<'a> {
         let mut id = 0u8;
         loop {
             let header = self.byte()?;
-            if header & 15 == 0 {
+            if header % 16 == 0 {
                 return Some(());
             }
             // Fields are in order, and their numbers near each other: 0, for a number that follows, does not occur in Parquet.
