@@ -330,7 +330,10 @@ pub fn matmul_with(
     if dtype.is_complex() {
         return complex_matmul(a, b, transpose_a, transpose_b, dtype.part());
     }
-    apply(&Matmul { transpose_a, transpose_b, epilogue: None, accumulates: false }, [cast(a, dtype)?, cast(b, dtype)?])
+    apply(
+        &Matmul { transpose_a, transpose_b, epilogue: None, accumulates: false },
+        [cast(a, dtype)?, cast(b, dtype)?],
+    )
 }
 
 /// The product of complex matrices, or of a complex and a real one, from products of their parts.

@@ -64,9 +64,7 @@ impl Op for Fft {
     fn scratch(&self, inputs: &[&Spec]) -> usize {
         let spec = inputs[0];
         match spec.shape.last() {
-            Some(&n) if !spec.shape.is_empty() => {
-                self.plan(spec.dtype, n).scratch(spec.shape.len() / n)
-            }
+            Some(&n) if !spec.shape.is_empty() => self.plan(spec.dtype, n).scratch(spec.shape.len() / n),
             _ => 0,
         }
     }

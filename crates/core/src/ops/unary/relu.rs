@@ -1,9 +1,7 @@
 //! Rectified linear units: relu, leaky relu, elu, selu.
 
 use crate::error::Result;
-use crate::ops::binary::{
-    add, clip_by_value, greater, less, less_equal, logical_and, minimum, mul, where_,
-};
+use crate::ops::binary::{add, clip_by_value, greater, less, less_equal, logical_and, minimum, mul, where_};
 use crate::ops::elementwise::unary;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::sample::{dtypes, invalid_unary, unary as samples};
