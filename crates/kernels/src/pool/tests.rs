@@ -195,7 +195,12 @@ fn interrupted_work_ends_and_the_next_job_is_whole() {
         assert!(chunks.load(Ordering::Relaxed) < 100_000);
         assert!(interruptible(always, check_interrupt).is_none());
         // Nested jobs run inline; a panic inside is not taken for an interrupt.
-        assert!(interruptible(always, || for_each(4, 1, |_| for_each(4, 1, |_| ()))).is_none());
+        // Many and slow, so that the caller has chunks to check at, however fast the workers are.
+        let nested = |_| {
+            for_each(4, 1, |_| ());
+            thread::sleep(Duration::from_micros(10));
+        };
+        assert!(interruptible(always, || for_each(10_000, 1, nested)).is_none());
         assert!(catch_unwind(|| interruptible(never, || panic!("own"))).is_err());
         assert_eq!(interruptible(never, || 7), Some(7));
         check_interrupt();
