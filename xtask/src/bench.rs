@@ -42,14 +42,9 @@ fn distribute() -> Result {
     script.arg("--book").arg(root().join("docs/src/distribute.md")).run()
 }
 
-/// Elements per second from files, beside TensorFlow. `PEERS_TAUTPY_PYTHON` can name an interpreter that has a release build of the
-/// package. The whole table goes into the book.
+/// Elements per second from files, beside TensorFlow. The whole table goes into the book.
 fn files(filter: &str) -> Result {
-    let python = match std::env::var_os("PEERS_TAUTPY_PYTHON") {
-        Some(python) => python,
-        None => crate::python::release_environment()?.into(),
-    };
-    let mut bench = command(python).arg(root().join("benches/files.py"));
+    let mut bench = command(package_interpreter()?).arg(root().join("benches/files.py"));
     if !filter.is_empty() {
         bench = bench.args(["--only", filter]);
     }
@@ -63,6 +58,14 @@ fn files(filter: &str) -> Result {
         None => println!("skipped tensorflow: PEERS_TF_PYTHON can name an interpreter that has it"),
     }
     bench.run()
+}
+
+/// An interpreter that has a release build of the package: the one that `PEERS_TAUTPY_PYTHON` names, or one that is made here.
+fn package_interpreter() -> Result<OsString> {
+    match std::env::var_os("PEERS_TAUTPY_PYTHON") {
+        Some(python) => Ok(python),
+        None => Ok(crate::python::release_environment()?.into()),
+    }
 }
 
 /// The rows of one of the project's own benches.
@@ -82,7 +85,7 @@ fn tape(filter: &str) -> Result {
             Engine { variable: "PEERS_TF_PYTHON", package: "tensorflow", peers: &["tf_eager"] },
             Engine { variable: "PEERS_TORCH_PYTHON", package: "torch", peers: &["torch_eager"] },
         ];
-        peers(&engines, &["taut_rust"], &["tape_step"], &[])
+        peers(None, &engines, &["taut_rust"], &["tape_step"], &[])
     } else {
         println!("skipped: only the classic step is compared, and its name does not contain \"{filter}\"");
         Ok(())
@@ -170,19 +173,6 @@ fn budget(filter: &str) -> Result {
 fn everything(filter: &str) -> Result {
     let engines = [
         Engine {
-            variable: "PEERS_TAUTPY_PYTHON",
-            package: "taut",
-            peers: &[
-                "tautpy_function",
-                "tautpy_eager",
-                "tautpy_keras",
-                "tautpy_kerasrnn",
-                "tautpy_slice",
-                "tautpy_scan",
-                "tautpy_unrolled",
-            ],
-        },
-        Engine {
             variable: "PEERS_TF_PYTHON",
             package: "tensorflow",
             peers: &["tf_eager", "tf_function", "tf_xla", "tf_keras", "tf_kerasrnn", "tf_slice", "tf_scan"],
@@ -203,11 +193,21 @@ fn everything(filter: &str) -> Result {
         println!("skipped: no workload's name contains \"{filter}\"");
         return Ok(());
     }
+    let taut = [
+        "taut_rust",
+        "tautpy_function",
+        "tautpy_eager",
+        "tautpy_keras",
+        "tautpy_kerasrnn",
+        "tautpy_slice",
+        "tautpy_scan",
+        "tautpy_unrolled",
+    ];
     // A part of the rows is for the terminal.
     if filter.is_empty() {
         options.extend(["--book", book.to_str().ok_or("the path of the project must be UTF-8")?]);
     }
-    peers(&engines, &["taut_rust"], &wanted, &options)
+    peers(Some(package_interpreter()?), &engines, &taut, &wanted, &options)
 }
 
 /// Prints the names of the workloads. They are read rather than imported: that needs NumPy.
@@ -224,7 +224,7 @@ fn beside(engines: &[Engine], taut: &[&str], workloads: &[&str], filter: &str) -
     // Half of each workload's default time: three rounds take minutes, not an hour. Engines differ in how much other
     // processes slow them down, so each run waits up to ten seconds for an idle machine.
     let options = ["--budget", "2", "--quiet", "10", "--beside", "taut_rust"];
-    peers(engines, taut, &wanted, &options)
+    peers(None, engines, taut, &wanted, &options)
 }
 
 /// Time and memory of the engines in Rust. They are not part of the workspace, and need a network connection to be built.
@@ -277,13 +277,20 @@ impl Engine {
     }
 }
 
-/// The workloads in Taut and in the Python engines that are installed.
-fn peers(engines: &[Engine], taut: &[&str], workloads: &[&str], options: &[&str]) -> Result {
+/// The workloads in Taut and in the Python engines that are installed. The measuring script runs in the interpreter `script`, and so do
+/// the peers of the package; without one, the script runs in that of the first engine.
+fn peers(
+    script: Option<OsString>,
+    engines: &[Engine],
+    taut: &[&str],
+    workloads: &[&str],
+    options: &[&str],
+) -> Result {
     let mut found: Vec<(OsString, &Engine)> = Vec::new();
     for engine in engines {
         found.extend(engine.interpreter().map(|python| (python, engine)));
     }
-    let Some((python, _)) = found.first() else { return Ok(()) };
+    let Some(python) = script.as_ref().or(found.first().map(|(python, _)| python)) else { return Ok(()) };
     command(python)
         .arg(root().join("benches/peers/run.py"))
         .arg("--workloads")
