@@ -81,7 +81,12 @@ _COMPARABLE = (type(None), bool, int, float, complex, str, bytes)
 
 
 def _has_specs(argument: Any) -> bool:
-    return any(isinstance(leaf, TensorSpec) for leaf in nest.flatten(argument))
+    return any(isinstance(leaf, TensorSpec) or is_of_parts(leaf) for leaf in nest.flatten(argument))
+
+
+def is_of_parts(leaf: Any) -> bool:
+    """Whether it is the specification of a ragged or sparse tensor."""
+    return hasattr(type(leaf), "_taut_part_specs")
 
 
 def _named(argument: Any, name: str) -> Any:
@@ -108,7 +113,10 @@ class ConcreteFunction:
         )
         #: With open dimensions, the function of the tensors alone, traced once for all sizes.
         self._open: Function | None = None
-        if all(spec.shape.is_fully_defined() for spec in specs):
+        if any(map(is_of_parts, nest.flatten([args, kwargs]))):
+            # The number of rows and values is known only from a tensor: the first call traces.
+            pass
+        elif all(spec.shape.is_fully_defined() for spec in specs):
             try:
                 self._plan = function.plan(*args, **kwargs)
             except DynamicShapeError as reason:
@@ -162,7 +170,10 @@ class ConcreteFunction:
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raises TypeError for arguments that do not fit the signature."""
         for given, wanted in zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs])):
-            if not isinstance(wanted, TensorSpec):
+            if is_of_parts(wanted):
+                if not wanted.is_compatible_with(given):
+                    raise TypeError(f"{self._function._name}: expected {wanted}, got {given!r}")
+            elif not isinstance(wanted, TensorSpec):
                 self._check_bound(given, wanted)
             elif isinstance(given, _native.Array) and not wanted.is_compatible_with(given):
                 found = TensorSpec.from_tensor(given)

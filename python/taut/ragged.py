@@ -68,7 +68,10 @@ def _flat(values: list, dtype: Any, inner_shape: Any, depth: int) -> _native.Ten
         return _native.own_tensor(np.zeros(shape, np.float32), dtype)
     if any(isinstance(value, (list, tuple)) for value in values) != (depth > 1):
         raise ValueError("all scalars must have the same nesting depth")
-    return _native.own_tensor(values, dtype)
+    try:
+        return _native.own_tensor(values, dtype)
+    except TypeError as error:
+        raise ValueError(f"all scalars must have one type: {error}") from None
 
 
 def _depth(value: Any) -> int:

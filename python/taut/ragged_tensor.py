@@ -14,6 +14,7 @@ from ._ragged_broadcast import aligned
 from .errors import InvalidArgumentError
 from .shape import TensorShape
 from .sparse_tensor import refuse_batch
+from .spec import TensorSpec
 from .type_spec import TypeSpec
 
 
@@ -544,6 +545,11 @@ class RaggedTensorSpec(TypeSpec):
     def from_value(cls, value: RaggedTensor) -> RaggedTensorSpec:
         """The specification of a ragged tensor."""
         return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
+
+    def _taut_part_specs(self) -> list[TensorSpec]:
+        """The specs of the tensors that a traced function has in place of a ragged one, in their order."""
+        inner = None if self.shape.rank is None else [None, *self.shape[self.ragged_rank + 1 :]]
+        return [TensorSpec(inner, self.dtype), *[TensorSpec([None], self.row_splits_dtype)] * self.ragged_rank]
 
     def _serialize(self) -> tuple:
         return self.shape, self.dtype, self.ragged_rank, self.row_splits_dtype

@@ -238,6 +238,13 @@ class SparseTensorSpec(TypeSpec):
 
         return SparseTensor
 
+    def _taut_part_specs(self) -> list:
+        """The specs of the tensors that a traced function has in place of a sparse one, in their order."""
+        from .spec import TensorSpec
+
+        rank = self._shape.rank
+        return [TensorSpec([None, rank], "int64"), TensorSpec([None], self._dtype), TensorSpec([rank], "int64")]
+
     def _serialize(self) -> tuple:
         return self._shape, self._dtype
 

@@ -182,3 +182,35 @@ def test_reserved_keys_of_a_table():
         table.insert([0], [1])
     with pytest.raises(tf.errors.InvalidArgumentError, match="cannot be equal"):
         tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, 0, 0)
+
+
+def test_signatures_of_ragged_and_sparse_tensors():
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
+    def extremes(rows):
+        return tf.reduce_max(rows, -1), tf.reduce_min(rows, -1)
+
+    for rows, most, least in (([[1, 2], [3]], [2, 3], [1, 3]), ([[1], [9, 7, 8], [5]], [1, 9, 5], [1, 7, 5])):
+        found = extremes(tf.ragged.constant(rows))
+        assert [one.numpy().tolist() for one in found] == [most, least]
+    for wrong in (tf.ragged.constant([[1.0], [2.0, 3.0]]), tf.constant([[1, 2]]), tf.ragged.constant([[[1]]])):
+        with pytest.raises(TypeError):
+            extremes(wrong)
+
+    @tf.function(input_signature=[tf.SparseTensorSpec([None, 3], tf.float32)])
+    def total(x):
+        return tf.sparse.reduce_sum(x * 2.0)
+
+    assert total(tf.sparse.from_dense([[1.0, 0.0, 2.0]])).numpy() == 6.0
+    assert total(tf.sparse.from_dense([[1.0, 0.0, 2.0], [0.0, 5.0, 0.0]])).numpy() == 16.0
+    with pytest.raises(TypeError):
+        total(tf.sparse.from_dense([[1.0, 2.0]]))
+
+
+def test_concrete_functions_of_ragged_tensors():
+    scale = tf.Variable(10.0)
+    grow = tf.function(lambda x: x * scale).get_concrete_function(tf.RaggedTensorSpec([None, None], tf.float32))
+    assert grow(tf.ragged.constant([[1.0, 4.0], [2.0]])).to_list() == [[10.0, 40.0], [20.0]]
+    with pytest.raises(TypeError):
+        grow(tf.constant([[1.0]]))
+    with pytest.raises(ValueError, match="one type"):
+        tf.ragged.constant([["one"], [2, 3]])
