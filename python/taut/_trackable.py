@@ -113,7 +113,9 @@ def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     """The parts of an object that may hold states, with their names."""
     if isinstance(thing, _Watched) and thing.is_left_behind():
         text = "a list or dict was assigned to an attribute and changed later: the attribute does not have the change"
-        refuse("Checkpoint", f"{text}\n  help: change the attribute, such as checkpoint.variables.append(v)", ValueError)
+        refuse(
+            "Checkpoint", f"{text}\n  help: change the attribute, such as checkpoint.variables.append(v)", ValueError
+        )
     if isinstance(thing, dict):
         yield from ((str(key), part) for key, part in thing.items())
     elif isinstance(thing, (list, tuple)):

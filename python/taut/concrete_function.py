@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _native, nest
+from . import _native, dtypes, nest
 from .errors import DynamicShapeError
 from .spec import TensorSpec
+from .type_spec import is_of_parts
 
 if TYPE_CHECKING:
     from .function import Function
@@ -84,9 +85,8 @@ def _has_specs(argument: Any) -> bool:
     return any(isinstance(leaf, TensorSpec) or is_of_parts(leaf) for leaf in nest.flatten(argument))
 
 
-def is_of_parts(leaf: Any) -> bool:
-    """Whether it is the specification of a ragged or sparse tensor."""
-    return hasattr(type(leaf), "_taut_part_specs")
+def _is_of_strings(leaf: Any) -> bool:
+    return isinstance(leaf, TensorSpec) and leaf.dtype == dtypes.string
 
 
 def _named(argument: Any, name: str) -> Any:
@@ -113,8 +113,8 @@ class ConcreteFunction:
         )
         #: With open dimensions, the function of the tensors alone, traced once for all sizes.
         self._open: Function | None = None
-        if any(map(is_of_parts, nest.flatten([args, kwargs]))):
-            # The number of rows and values is known only from a tensor: the first call traces.
+        if any(is_of_parts(leaf) or _is_of_strings(leaf) for leaf in nest.flatten([args, kwargs])):
+            # Sizes of rows and strings are known only from a value: the first call traces.
             pass
         elif all(spec.shape.is_fully_defined() for spec in specs):
             try:

@@ -15,7 +15,7 @@ from .ragged import stack
 from .ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .shape import TensorShape
 from .spec import TensorSpec
-from .type_spec import TypeSpec
+from .type_spec import TypeSpec, is_of_parts
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
 # Of a class: what the names in its annotations mean.
@@ -69,6 +69,10 @@ class ExtensionTypeSpec(TypeSpec):
         """The class of the values."""
         return self._value_type
 
+    def _taut_part_specs(self) -> list:
+        """The specs of the tensors that a traced function has in place of an object, in their order."""
+        return _part_specs(self._serialize())
+
     def _serialize(self) -> tuple:
         return tuple(self.__dict__[name] for name in _field_names(self._value_type))
 
@@ -81,6 +85,18 @@ class ExtensionTypeSpec(TypeSpec):
         names = _field_names(self._value_type)
         text = ", ".join(f"{name}={part!r}" for name, part in zip(names, self._serialize()))
         return f"{type(self).__qualname__}({text})"
+
+
+def _part_specs(value: Any) -> list:
+    """The specs of tensors among fields."""
+    if isinstance(value, TensorSpec):
+        return [value]
+    if is_of_parts(value):
+        return value._taut_part_specs()
+    if isinstance(value, (dict, tuple)) and not isinstance(value, TensorShape):
+        parts = value.values() if isinstance(value, dict) else value
+        return [spec for part in parts for spec in _part_specs(part)]
+    return []
 
 
 def _names_in_strings(annotations: dict[str, Any], frame: types.FrameType) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from . import _native, config, memory, nest
 from ._common import refuse
-from .concrete_function import ConcreteFunction, as_spec, is_of_parts, placeholders, signature_key, traced_specs
+from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
 from .errors import DTypeError, InvalidArgumentError
 from .open_sizes import Traces
 from .spec import TensorSpec
+from .type_spec import is_of_parts
 
 
 class Trace(NamedTuple):

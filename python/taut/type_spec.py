@@ -209,6 +209,13 @@ class IteratorSpec(TypeSpec):
         return cls(value.element_spec)
 
 
+def is_of_parts(spec: Any) -> bool:
+    """Whether it is the specification of something that a traced function takes apart: a ragged or sparse tensor, an extension
+    type. It has a method that returns those of the parts.
+    """
+    return hasattr(type(spec), "_taut_part_specs")
+
+
 class SparseTensorSpec(TypeSpec):
     """The specification of `tf.SparseTensor`: its shape and type."""
 

@@ -214,3 +214,44 @@ def test_concrete_functions_of_ragged_tensors():
         grow(tf.constant([[1.0]]))
     with pytest.raises(ValueError, match="one type"):
         tf.ragged.constant([["one"], [2, 3]])
+
+
+def test_signatures_of_extension_types():
+    class Pastry(tf.experimental.BatchableExtensionType):
+        sweetness: tf.Tensor
+        chewiness: tf.Tensor
+
+    spec = Pastry.Spec(tf.TensorSpec([2]), tf.TensorSpec([2]))
+    cookie = Pastry([1.25, 0.5], [0.75, 0.25])
+
+    @tf.function(input_signature=[spec])
+    def sweeter(x):
+        return Pastry(x.sweetness + 1.0, x.chewiness)
+
+    assert sweeter(cookie).sweetness.numpy().tolist() == [2.25, 1.5]
+    with pytest.raises(TypeError):
+        sweeter(Pastry([1.0], [2.0]))
+    mean = tf.function(lambda x: (x.sweetness + x.chewiness) / 2.0).get_concrete_function(spec)
+    assert mean(cookie).numpy().tolist() == [1.0, 0.375]
+
+    dataset = tf.data.Dataset.from_generator(lambda: iter([cookie, cookie]), output_signature=spec)
+    assert iter(dataset).next().chewiness.numpy().tolist() == [0.75, 0.25]
+    (batch,) = dataset.batch(2)
+    assert batch.sweetness.numpy().tolist() == [[1.25, 0.5], [1.25, 0.5]]
+    assert [one.sweetness.numpy().tolist() for one in dataset.batch(2).unbatch()] == [[1.25, 0.5], [1.25, 0.5]]
+    wrong = tf.data.Dataset.from_generator(lambda: iter([Pastry([1.0], [2.0])]), output_signature=spec)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the generator must yield"):
+        list(wrong)
+
+
+def test_concrete_functions_of_strings():
+    double = tf.function(lambda a: a + a).get_concrete_function(tf.constant("a"))
+    assert double(tf.constant("b")).numpy() == b"bb"
+    with pytest.raises(TypeError):
+        double(tf.constant(1))
+
+
+def test_names_of_devices():
+    for name in ("cpu", "CPU", "/cpu:0", "cpu:0"):
+        with tf.device(name):
+            assert tf.DeviceSpec.from_string(name).device_type == "CPU"

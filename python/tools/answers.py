@@ -1,5 +1,5 @@
-"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, ragged tensors, Keras's preprocessing,
-and the steps of its tutorials on data. Run it where TensorFlow and pandas are installed.
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, ragged tensors, Keras's
+preprocessing, and the steps of its tutorials on data. Run it where TensorFlow and pandas are installed.
 """
 
 from __future__ import annotations

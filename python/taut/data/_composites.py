@@ -14,7 +14,7 @@ from ..ragged import stack
 from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..sparse_tensor import SparseTensor
 from ..spec import TensorSpec
-from ..type_spec import SparseTensorSpec
+from ..type_spec import SparseTensorSpec, is_of_parts
 
 _CLASSES = (RaggedTensor, SparseTensor, BatchableExtensionType)
 
@@ -72,6 +72,14 @@ class Kinds(NamedTuple):
 def kinds(structure: Any) -> Kinds:
     """The classes that batches of rows have."""
     return Kinds([type(leaf) if isinstance(leaf, _CLASSES) else _native.Tensor for leaf in nest.flatten(structure)])
+
+
+def kinds_of_specs(signature: Any) -> Kinds | None:
+    """The classes that batches of elements have; None if all are tensors, or if some cannot be batched."""
+    specs = [] if signature is None else nest.flatten(signature)
+    classes = [spec.value_type if is_of_parts(spec) else _native.Tensor for spec in specs]
+    can_be_batched = all(issubclass(kind, (*_CLASSES, _native.Tensor)) for kind in classes)
+    return Kinds(classes) if can_be_batched and any(map(is_of_parts, specs)) else None
 
 
 def batches(elements: Iterable, size: int, drop_remainder: bool, classes: list[type]) -> Iterator:

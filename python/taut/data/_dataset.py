@@ -154,9 +154,11 @@ class Dataset(PythonStages):
             for element in generator(*(args or ())):
                 yield typed_element(element, signature) if signature is not None else element
 
-        return Dataset._from_iterators(
+        made = Dataset._from_iterators(
             elements, lambda: _specs.of_signature(signature), lambda: _specs.public_signature(signature)
         )
+        made._composites = _composites.kinds_of_specs(output_signature)
+        return made
 
     @staticmethod
     def range(*args: int, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
