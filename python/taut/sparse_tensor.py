@@ -112,7 +112,7 @@ class SparseTensor:
         return cls(indices, values, np.asarray(dense_shape))
 
     def __repr__(self) -> str:
-        return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
+        return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
 
 
 def to_dense(
