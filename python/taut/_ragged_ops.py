@@ -25,7 +25,7 @@ def _handles(*names: str) -> Callable:
     return decorate
 
 
-def dispatch(self: RaggedTensor, function: Any, args: tuple, kwargs: dict[str, Any], error: Exception) -> Any:
+def dispatch(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The result of a function for ragged arguments; raises a ValueError if it has none."""
     found = _dispatch.registered(function, args, kwargs)
     if found is not NotImplemented:
@@ -252,7 +252,7 @@ def _emptied(x: Any, axis: int) -> Any:
 
 
 @_handles("shaping.split")
-def split(value: RaggedTensor, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> list:
+def split(value: RaggedTensor, num_or_size_splits: Any, axis: Any = 0, _num: Any = None) -> list:
     """Splits the rows into parts of equal or given numbers of rows; an inner axis must be uniform in its sizes."""
     axis = _axis(axis, rank(value), "split")
     if axis:
@@ -281,7 +281,7 @@ def shuffle(value: RaggedTensor, seed: int | None = None) -> RaggedTensor:
 
 
 @_handles("indexing.gather")
-def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
+def gather(params: Any, indices: Any, _validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
     """Selects rows; with `batch_dims`, elements of each row."""
     if isinstance(batch_dims, int) and batch_dims < 0:
         batch_dims += indices.ragged_rank + 1 if isinstance(indices, RaggedTensor) else _native.as_tensor(indices).ndim
@@ -418,6 +418,8 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Any:
     """The elements where a mask is true."""
     from . import ragged
 
+    if axis not in (None, 0):
+        raise ValueError(f"boolean_mask: axis must be 0 for ragged tensors, got {axis}")
     return ragged.boolean_mask(tensor, mask)
 
 
@@ -580,7 +582,7 @@ for _name, _segment in {
     _HANDLERS[f"reduction.{_name}"] = _reduction(_name, _segment)
 
 
-def _logical(name: str, segment: str) -> Callable:
+def _logical(segment: str) -> Callable:
     """`reduce_all` or `reduce_any`, as a minimum or maximum of integers."""
 
     def reduce(input_tensor: RaggedTensor, axis: Any = None, keepdims: Any = False) -> Any:
@@ -592,8 +594,8 @@ def _logical(name: str, segment: str) -> Callable:
     return reduce
 
 
-_HANDLERS["all"] = _logical("all", "min")
-_HANDLERS["any"] = _logical("any", "max")
+_HANDLERS["all"] = _logical("min")
+_HANDLERS["any"] = _logical("max")
 
 
 def _counts(x: RaggedTensor, axis: Any, dtype: Any) -> Any:

@@ -340,7 +340,7 @@ def _constant(function: Any, shape: DynamicRaggedShape, *rest: Any) -> Any:
     return shape.filled(function(list(shape._inner), *rest))
 
 
-def _broadcast_to(function: Any, x: Any, shape: DynamicRaggedShape) -> Any:
+def _broadcast_to(_function: Any, x: Any, shape: DynamicRaggedShape) -> Any:
     x = x if isinstance(x, RaggedTensor) else _native.as_tensor(x)
     rows = shape.filled(raw.zeros(list(shape._inner), x.dtype))
     if not isinstance(rows, RaggedTensor):

@@ -48,10 +48,10 @@ class RaggedTensor:
 
         return DynamicRaggedShape.from_tensor(self, dtypes.int32 if out_type is None else out_type)
 
-    def __taut_dispatch__(self, function: Any, args: tuple, kwargs: dict[str, Any], error: Exception) -> Any:
+    def __taut_dispatch__(self, function: Any, args: tuple, kwargs: dict[str, Any], _error: Exception) -> Any:
         from ._ragged_ops import dispatch
 
-        return dispatch(self, function, args, kwargs, error)
+        return dispatch(function, args, kwargs)
 
     # Construction.
 

@@ -85,7 +85,7 @@ class SparseTensor:
         """What `tf.shape` returns."""
         return raw.cast(self.dense_shape, dtypes.int32 if out_type is None else dtypes.as_dtype(out_type))
 
-    def __taut_dispatch__(self, function: Any, args: tuple, kwargs: dict[str, Any], error: Exception) -> Any:
+    def __taut_dispatch__(self, function: Any, args: tuple, kwargs: dict[str, Any], _error: Exception) -> Any:
         found = _dispatch.registered(function, args, kwargs)
         if found is not NotImplemented:
             return found
