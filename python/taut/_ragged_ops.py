@@ -7,50 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from . import _dispatch, _native, _raw_ops as raw, dtypes
+from . import _native, _raw_ops as raw, dtypes
 from ._ragged_broadcast import aligned
 from .errors import InvalidArgumentError
 from .ragged_tensor import RaggedTensor
 
-_HANDLERS: dict[str, Callable] = {}
+HANDLERS: dict[str, Callable] = {}
 
 
-def _handles(*names: str) -> Callable:
+def handles(*names: str) -> Callable:
     """Registers a function of the arguments in the order of the parameters of functions with these keys."""
 
     def decorate(handler: Callable) -> Callable:
-        _HANDLERS.update(dict.fromkeys(names, handler))
+        HANDLERS.update(dict.fromkeys(names, handler))
         return handler
 
     return decorate
-
-
-def dispatch(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """The result of a function for ragged arguments; raises a ValueError if it has none."""
-    found = _dispatch.registered(function, args, kwargs)
-    if found is not NotImplemented:
-        return found
-    name = _dispatch.key(function)
-    given = _dispatch.arguments(function, args, kwargs)
-    if name in _dispatch.UNARY:
-        return _unary(function, given)
-    if name in _dispatch.BINARY:
-        x, y = list(given.values())[:2]
-        return binary(function, x, y)
-    if name in _HANDLERS:
-        return _HANDLERS[name](*given.values())
-    raise ValueError(
-        f"{function.__name__}: ragged tensors are not supported\n  at {_native.calling_line()}"
-        "\n  help: tf.ragged.map_flat_values applies a function to the values; to_tensor pads rows to one length"
-    ) from None
-
-
-def _unary(function: Any, given: dict[str, Any]) -> Any:
-    first, *rest = given
-    x = given[first]
-    if not isinstance(x, RaggedTensor) or any(isinstance(given[name], RaggedTensor) for name in rest):
-        raise TypeError(f"{function.__name__}: only {first} can be a ragged tensor\n  at {_native.calling_line()}")
-    return x.with_flat_values(function(x.flat_values, **{name: given[name] for name in rest}))
 
 
 def binary(function: Any, x: Any, y: Any) -> RaggedTensor:
@@ -70,7 +42,7 @@ def rank(x: Any) -> int:
     return x.ragged_rank + x.flat_values.ndim if isinstance(x, RaggedTensor) else x.ndim
 
 
-def _axis(axis: Any, count: int, what: str) -> int:
+def checked_axis(axis: Any, count: int, what: str) -> int:
     """An axis in [0, count)."""
     found = int(axis)
     if not -count <= found < count:
@@ -78,7 +50,7 @@ def _axis(axis: Any, count: int, what: str) -> int:
     return found % count
 
 
-def _splits(x: RaggedTensor) -> np.ndarray:
+def splits_of(x: RaggedTensor) -> np.ndarray:
     return np.asarray(x.row_splits, np.int64)
 
 
@@ -114,11 +86,11 @@ def _unified(values: Any, what: str) -> list:
 # Joining, splitting and reordering.
 
 
-@_handles("concat", "shaping.concat")
+@handles("concat", "shaping.concat")
 def concat(values: Any, axis: Any = 0) -> Any:
     """Concatenates along an axis: rows after rows, or each row with the rows of the others."""
     values = values if isinstance(values, (list, tuple)) else [values]
-    return joined(_unified(values, "concat"), _axis(axis, rank(_first(values)), "concat"))
+    return joined(_unified(values, "concat"), checked_axis(axis, rank(_first(values)), "concat"))
 
 
 def _first(values: Any) -> Any:
@@ -130,8 +102,8 @@ def joined(parts: list, axis: int) -> Any:
     if not isinstance(parts[0], RaggedTensor):
         return raw.concat(parts, axis)
     if axis == 0:
-        lengths = np.concatenate([np.diff(_splits(part)) for part in parts])
-        return _as_splits_of(
+        lengths = np.concatenate([np.diff(splits_of(part)) for part in parts])
+        return with_splits_of(
             parts[0], RaggedTensor.from_row_lengths(joined([part.values for part in parts], 0), lengths)
         )
     if len({len(part) for part in parts}) > 1:
@@ -139,46 +111,46 @@ def joined(parts: list, axis: int) -> Any:
             f"concat: expected equal numbers of rows, got {[len(part) for part in parts]}\n  at {_native.calling_line()}"
         )
     if axis > 1:
-        if any(not np.array_equal(_splits(part), _splits(parts[0])) for part in parts):
+        if any(not np.array_equal(splits_of(part), splits_of(parts[0])) for part in parts):
             raise InvalidArgumentError(
                 f"concat: expected equal row lengths before axis {axis}\n  at {_native.calling_line()}"
             )
         return parts[0].with_values(joined([part.values for part in parts], axis - 1))
     pool = joined([part.values for part in parts], 0)
-    firsts = np.concatenate([[0], np.cumsum([int(_splits(part)[-1]) for part in parts])[:-1]])
+    firsts = np.concatenate([[0], np.cumsum([int(splits_of(part)[-1]) for part in parts])[:-1]])
     pieces = [
         np.arange(start, end) + first
         for row in range(len(parts[0]))
         for first, part in zip(firsts, parts)
-        for start, end in [_splits(part)[row : row + 2].tolist()]
+        for start, end in [splits_of(part)[row : row + 2].tolist()]
     ]
     positions = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-    lengths = np.sum([np.diff(_splits(part)) for part in parts], 0)
-    return _as_splits_of(parts[0], RaggedTensor.from_row_lengths(_take(pool, positions), lengths))
+    lengths = np.sum([np.diff(splits_of(part)) for part in parts], 0)
+    return with_splits_of(parts[0], RaggedTensor.from_row_lengths(_take(pool, positions), lengths))
 
 
-def _as_splits_of(one: RaggedTensor, made: RaggedTensor) -> RaggedTensor:
+def with_splits_of(one: RaggedTensor, made: RaggedTensor) -> RaggedTensor:
     """A result with row splits of an argument's type."""
     kind = one.row_splits.dtype
     return made if made.row_splits.dtype == kind else made.with_row_splits_dtype(kind)
 
 
-@_handles("stack", "shaping.stack")
+@handles("stack", "shaping.stack")
 def stack(values: Any, axis: Any = 0) -> Any:
     """Stacks along a new axis."""
     if isinstance(values, RaggedTensor):
         return values
     parts = _unified(values, "stack")
-    axis = _axis(axis, rank(parts[0]) + 1, "stack")
+    axis = checked_axis(axis, rank(parts[0]) + 1, "stack")
     return joined(_unified([expand_dims(part, axis) for part in parts], "stack"), axis)
 
 
-@_handles("expand_dims")
+@handles("expand_dims")
 def expand_dims(input: Any, axis: Any) -> Any:
     """Adds an axis of size one."""
     if not isinstance(input, RaggedTensor):
         return raw.expand_dims(input, axis)
-    axis = _axis(axis, rank(input) + 1, "expand_dims")
+    axis = checked_axis(axis, rank(input) + 1, "expand_dims")
     if axis == 0:
         return RaggedTensor(input, _native.own_tensor(np.array([0, len(input)]), input.row_splits.dtype), len(input))
     if axis == 1:
@@ -186,14 +158,14 @@ def expand_dims(input: Any, axis: Any) -> Any:
     return input.with_values(expand_dims(input.values, axis - 1))
 
 
-@_handles("squeeze", "shaping.squeeze")
+@handles("squeeze", "shaping.squeeze")
 def squeeze(input: RaggedTensor, axis: Any = None) -> Any:
     """Removes axes of size one. The axes must be given."""
     if axis is None:
         raise ValueError(f"squeeze: axis must be given for a ragged tensor\n  at {_native.calling_line()}")
     made: Any = input
     for one in sorted(
-        {_axis(one, rank(input), "squeeze") for one in np.atleast_1d(np.asarray(axis)).tolist()}, reverse=True
+        {checked_axis(one, rank(input), "squeeze") for one in np.atleast_1d(np.asarray(axis)).tolist()}, reverse=True
     ):
         made = _squeezed(made, one)
     return made
@@ -207,18 +179,18 @@ def _squeezed(x: Any, axis: int) -> Any:
             raise InvalidArgumentError(f"squeeze: axis 0 must have size 1, got {len(x)}\n  at {_native.calling_line()}")
         return x[0]
     if axis == 1:
-        if (np.diff(_splits(x)) != 1).any():
+        if (np.diff(splits_of(x)) != 1).any():
             raise InvalidArgumentError(f"squeeze: all rows must have length 1\n  at {_native.calling_line()}")
         return x.values
     return x.with_values(_squeezed(x.values, axis - 1))
 
 
-@_handles("reverse")
+@handles("reverse")
 def reverse(tensor: RaggedTensor, axis: Any) -> RaggedTensor:
     """Reverses the order along axes: of the rows, or within each row."""
     made: Any = tensor
     for one in np.atleast_1d(np.asarray(axis)).tolist():
-        made = _reversed(made, _axis(one, rank(tensor), "reverse"))
+        made = _reversed(made, checked_axis(one, rank(tensor), "reverse"))
     return made
 
 
@@ -226,14 +198,14 @@ def _reversed(x: Any, axis: int) -> Any:
     if not isinstance(x, RaggedTensor):
         return raw.reverse(x, [axis])
     if axis == 0:
-        return _as_splits_of(x, x._rows_at(np.arange(len(x))[::-1]))
+        return with_splits_of(x, x._rows_at(np.arange(len(x))[::-1]))
     if axis == 1:
-        pieces = [np.arange(start, end)[::-1] for start, end in zip(_splits(x), _splits(x)[1:])]
+        pieces = [np.arange(start, end)[::-1] for start, end in zip(splits_of(x), splits_of(x)[1:])]
         return x.with_values(_take(x.values, np.concatenate(pieces) if pieces else np.zeros(0, np.int64)))
     return x.with_values(_reversed(x.values, axis - 1))
 
 
-@_handles("tile")
+@handles("tile")
 def tile(input: RaggedTensor, multiples: Any) -> RaggedTensor:
     """Repeats along each axis."""
     counts = np.asarray(multiples).tolist()
@@ -251,10 +223,10 @@ def _emptied(x: Any, axis: int) -> Any:
     return x[key]
 
 
-@_handles("shaping.split")
+@handles("shaping.split")
 def split(value: RaggedTensor, num_or_size_splits: Any, axis: Any = 0, _num: Any = None) -> list:
     """Splits the rows into parts of equal or given numbers of rows; an inner axis must be uniform in its sizes."""
-    axis = _axis(axis, rank(value), "split")
+    axis = checked_axis(axis, rank(value), "split")
     if axis:
         raise ValueError(f"split: axis must be 0 for a ragged tensor, got {axis}\n  at {_native.calling_line()}")
     sizes = np.asarray(num_or_size_splits)
@@ -265,10 +237,10 @@ def split(value: RaggedTensor, num_or_size_splits: Any, axis: Any = 0, _num: Any
     ends = np.cumsum(sizes)
     if ends[-1] != len(value):
         raise InvalidArgumentError(f"split: sizes must sum to {len(value)}, got {sizes.tolist()}")
-    return [_as_splits_of(value, value[int(end - size) : int(end)]) for end, size in zip(ends, sizes)]
+    return [with_splits_of(value, value[int(end - size) : int(end)]) for end, size in zip(ends, sizes)]
 
 
-@_handles("random.shuffle")
+@handles("random.shuffle")
 def shuffle(value: RaggedTensor, seed: int | None = None) -> RaggedTensor:
     """The rows in random order."""
     from ._ops import random
@@ -280,12 +252,12 @@ def shuffle(value: RaggedTensor, seed: int | None = None) -> RaggedTensor:
 # Selecting.
 
 
-@_handles("indexing.gather")
+@handles("indexing.gather")
 def gather(params: Any, indices: Any, _validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
     """Selects rows; with `batch_dims`, elements of each row."""
     if isinstance(batch_dims, int) and batch_dims < 0:
         batch_dims += indices.ragged_rank + 1 if isinstance(indices, RaggedTensor) else _native.as_tensor(indices).ndim
-    axis = batch_dims if axis is None else _axis(axis, rank(_tensor(params)), "gather")
+    axis = batch_dims if axis is None else checked_axis(axis, rank(_tensor(params)), "gather")
     if batch_dims:
         if axis != batch_dims:
             raise ValueError(f"gather: axis must be batch_dims ({batch_dims}) for ragged tensors, got {axis}")
@@ -296,7 +268,7 @@ def gather(params: Any, indices: Any, _validate_indices: Any = None, axis: Any =
         if axis > 1:
             return params.with_values(_plain_gather(params.values, indices, axis - 1))
         index = np.asarray(_native.as_tensor(indices))
-        starts, lengths = _splits(params)[:-1], np.diff(_splits(params))
+        starts, lengths = splits_of(params)[:-1], np.diff(splits_of(params))
         _check_indices(index[None, ...].reshape(1, -1), lengths[:, None])
         places = starts.reshape((-1,) + (1,) * index.ndim) + index
         return _nested(_take(params.values, places.reshape(-1)), places.shape)
@@ -308,7 +280,7 @@ def gather(params: Any, indices: Any, _validate_indices: Any = None, axis: Any =
     _check_indices(index, len(params))
     if not index.ndim:
         return params[int(index)]
-    return _nested(_as_splits_of(params, params._rows_at(index.reshape(-1))), index.shape)
+    return _nested(with_splits_of(params, params._rows_at(index.reshape(-1))), index.shape)
 
 
 def _plain_gather(values: Any, indices: Any, axis: int) -> Any:
@@ -342,7 +314,7 @@ def _batch_gather(params: Any, indices: Any, batch_dims: int) -> Any:
     depth = max(one.ragged_rank for one in (params, indices) if isinstance(one, RaggedTensor))
     if batch_dims > 1:
         outer = as_ragged(params, depth), as_ragged(indices, depth)
-        if not np.array_equal(_splits(outer[0]), _splits(outer[1])):
+        if not np.array_equal(splits_of(outer[0]), splits_of(outer[1])):
             raise InvalidArgumentError("gather: params and indices must have equal rows along the batch axes")
         return outer[1].with_values(_batch_gather(outer[0].values, outer[1].values, batch_dims - 1))
     rows = as_ragged(params, 1)
@@ -357,7 +329,7 @@ def _batch_gather(params: Any, indices: Any, batch_dims: int) -> Any:
         for splits in index.nested_row_splits:
             owner = np.repeat(owner, np.diff(np.asarray(splits)))
         owner = np.broadcast_to(owner.reshape((-1,) + (1,) * (ids.ndim - 1)), ids.shape)
-    starts, lengths = _splits(rows)[:-1], np.diff(_splits(rows))
+    starts, lengths = splits_of(rows)[:-1], np.diff(splits_of(rows))
     _check_indices(ids, lengths[owner])
     places = starts[owner] + ids
     if index is not None:
@@ -365,7 +337,7 @@ def _batch_gather(params: Any, indices: Any, batch_dims: int) -> Any:
     return _nested(_take(rows.values, places.reshape(-1)), places.shape)
 
 
-@_handles("indexing.gather_nd")
+@handles("indexing.gather_nd")
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0) -> Any:
     """Selects by coordinates."""
     if batch_dims:
@@ -388,14 +360,14 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0) -> Any:
             _check_indices(flat[:, 0], len(params))
             places = flat[:, 0]
             continue
-        splits = _splits(values)
+        splits = splits_of(values)
         _check_indices(flat[:, depth], np.diff(splits)[places])
         places = splits[:-1][places] + flat[:, depth]
         values = values.values
     return _nested(_take(values, places), index.shape[:-1])
 
 
-@_handles("indexing.where")
+@handles("indexing.where")
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """Selects element by element; without `x` and `y`, returns the coordinates of true elements."""
     if x is None and y is None:
@@ -413,7 +385,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return rows.with_flat_values(raw.where(*flat))
 
 
-@_handles("indexing.boolean_mask")
+@handles("indexing.boolean_mask")
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Any:
     """The elements where a mask is true."""
     from . import ragged
@@ -423,7 +395,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Any:
     return ragged.boolean_mask(tensor, mask)
 
 
-@_handles("indexing.dynamic_partition")
+@handles("indexing.dynamic_partition")
 def dynamic_partition(data: RaggedTensor, partitions: Any, num_partitions: Any) -> list:
     """The rows by partition number."""
     from . import ragged
@@ -432,7 +404,7 @@ def dynamic_partition(data: RaggedTensor, partitions: Any, num_partitions: Any) 
     return [made[i] for i in range(int(num_partitions))]
 
 
-@_handles("nn.embedding_lookup")
+@handles("nn.embedding_lookup")
 def embedding_lookup(params: Any, ids: RaggedTensor, max_norm: Any = None) -> RaggedTensor:
     """Rows of a table, by ragged ids."""
     from ._ops import nn
@@ -440,7 +412,7 @@ def embedding_lookup(params: Any, ids: RaggedTensor, max_norm: Any = None) -> Ra
     return ids.with_flat_values(nn.embedding_lookup(params, ids.flat_values, max_norm))
 
 
-@_handles("creation.one_hot")
+@handles("creation.one_hot")
 def one_hot(
     indices: RaggedTensor, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
 ) -> RaggedTensor:
@@ -455,13 +427,13 @@ def one_hot(
 # Sizes.
 
 
-@_handles("reshape")
+@handles("reshape")
 def reshape(tensor: Any, shape: Any) -> Any:
     """The values in another shape."""
     return raw.reshape(tensor.flat_values if isinstance(tensor, RaggedTensor) else tensor, shape)
 
 
-@_handles("broadcast_to")
+@handles("broadcast_to")
 def broadcast_to(input: Any, shape: Any) -> Any:
     """Repeats to a shape, which must be that of a ragged tensor."""
     if not hasattr(type(shape), "__taut_dispatch__"):
@@ -469,185 +441,22 @@ def broadcast_to(input: Any, shape: Any) -> Any:
     return shape.__taut_dispatch__(raw.broadcast_to, (input, shape), {}, TypeError("broadcast_to"))
 
 
-@_handles("tensor.size")
+@handles("tensor.size")
 def size(input: RaggedTensor, out_type: Any = None) -> _native.Tensor:
     """The number of elements."""
     return _native.own_tensor(np.array(input.flat_values.size), out_type or dtypes.int32)
 
 
-@_handles("tensor.rank")
+@handles("tensor.rank")
 def rank_tensor(input: RaggedTensor) -> _native.Tensor:
     """The number of dimensions."""
     return _native.own_tensor(np.array(rank(input)), dtypes.int32)
 
 
-@_handles("elementwise.add_n")
+@handles("elementwise.add_n")
 def add_n(inputs: Any) -> RaggedTensor:
     """Adds tensors of equal rows."""
     first, *rest = inputs
     for one in rest:
         first = binary(raw.add, first, one)
     return first
-
-
-# Reductions.
-
-
-def _reduction(name: str, segment: str) -> Callable:
-    """A reduction that combines elements by `tf.math.unsorted_segment_*`."""
-
-    def reduce(input_tensor: RaggedTensor, axis: Any = None, keepdims: Any = False) -> Any:
-        whole = _whole(name)
-        if axis is None:
-            made = whole(input_tensor.flat_values)
-            return made if not keepdims else raw.reshape(made, [1] * rank(input_tensor))
-        made = input_tensor
-        for one in _axes(axis, rank(input_tensor), name):
-            made = _expanded(_reduced(made, one, whole, segment), one, keepdims)
-        return made
-
-    return reduce
-
-
-def _whole(name: str) -> Callable:
-    from ._ops import reduction
-
-    return getattr(reduction, name)
-
-
-def _axes(axis: Any, count: int, what: str) -> list[int]:
-    """Axes, the last first, so that those before keep their numbers."""
-    axes = [_axis(one, count, what) for one in np.atleast_1d(np.asarray(axis)).tolist()]
-    if len(set(axes)) < len(axes):
-        raise ValueError(f"{what}: axes must be different, got {axes}\n  at {_native.calling_line()}")
-    return sorted(axes, reverse=True)
-
-
-def _expanded(x: Any, axis: int, keepdims: Any) -> Any:
-    return expand_dims(x, axis) if keepdims else x
-
-
-def _reduced(x: Any, axis: int, whole: Callable, segment: str) -> Any:
-    """Reduces one axis of a ragged tensor, or of a tensor."""
-    if not isinstance(x, RaggedTensor):
-        return whole(x, axis)
-    if axis > 1:
-        return x.with_values(_reduced(x.values, axis - 1, whole, segment))
-    if isinstance(x.values, RaggedTensor):
-        return _reduced_rows(x, axis, segment)
-    lengths = np.diff(_splits(x))
-    if axis == 0:
-        places, count = np.arange(int(lengths.sum())) - np.repeat(_splits(x)[:-1], lengths), int(lengths.max(initial=0))
-    else:
-        places, count = np.repeat(np.arange(len(lengths)), lengths), len(lengths)
-    return _segments(segment, x.values, places, count)
-
-
-def _segments(segment: str, values: Any, places: np.ndarray, count: int) -> Any:
-    from ._ops import segment as ops
-
-    return getattr(ops, segment)(values, _native.own_tensor(places.astype(np.int64)), count)
-
-
-def _reduced_rows(x: RaggedTensor, axis: int, segment: str) -> Any:
-    """Reduces the first or second axis of a ragged tensor whose values are ragged: rows are combined element by element."""
-    lengths = np.diff(_splits(x))
-    if axis == 0:
-        places, count = np.arange(int(lengths.sum())) - np.repeat(_splits(x)[:-1], lengths), int(lengths.max(initial=0))
-    else:
-        places, count = np.repeat(np.arange(len(lengths)), lengths), len(lengths)
-    return _combined(x.values, places, count, segment)
-
-
-def _combined(rows: Any, places: np.ndarray, count: int, segment: str) -> Any:
-    """Combines the rows that have the same place: as many as `count`, each as long as the longest of its rows."""
-    if not isinstance(rows, RaggedTensor):
-        return _segments(segment, rows, places, count)
-    lengths = np.diff(_splits(rows))
-    longest = np.zeros(count, np.int64)
-    np.maximum.at(longest, places, lengths)
-    firsts = np.concatenate([[0], np.cumsum(longest)])
-    inside = np.arange(int(lengths.sum())) - np.repeat(_splits(rows)[:-1], lengths)
-    inner = np.repeat(firsts[:-1][places], lengths) + inside
-    made = RaggedTensor.from_row_lengths(_combined(rows.values, inner, int(firsts[-1]), segment), longest)
-    return _as_splits_of(rows, made)
-
-
-for _name, _segment in {
-    "reduce_sum": "unsorted_segment_sum",
-    "reduce_prod": "unsorted_segment_prod",
-    "reduce_max": "unsorted_segment_max",
-    "reduce_min": "unsorted_segment_min",
-}.items():
-    _HANDLERS[f"reduction.{_name}"] = _reduction(_name, _segment)
-
-
-def _logical(segment: str) -> Callable:
-    """`reduce_all` or `reduce_any`, as a minimum or maximum of integers."""
-
-    def reduce(input_tensor: RaggedTensor, axis: Any = None, keepdims: Any = False) -> Any:
-        integers = input_tensor.with_flat_values(raw.cast(input_tensor.flat_values, dtypes.int32))
-        # An empty row has the smallest or largest integer: all of its elements are true, none of them is.
-        made = _HANDLERS[f"reduction.reduce_{segment}"](integers, axis, keepdims)
-        return binary(raw.greater, made, 0) if isinstance(made, RaggedTensor) else raw.greater(made, 0)
-
-    return reduce
-
-
-_HANDLERS["all"] = _logical("min")
-_HANDLERS["any"] = _logical("max")
-
-
-def _counts(x: RaggedTensor, axis: Any, dtype: Any) -> Any:
-    """The number of elements along axes."""
-    ones = x.with_flat_values(raw.ones_like(x.flat_values, dtype))
-    return _HANDLERS["reduction.reduce_sum"](ones, axis)
-
-
-@_handles("reduction.reduce_mean")
-def reduce_mean(input_tensor: RaggedTensor, axis: Any = None, keepdims: Any = False) -> Any:
-    """The mean along axes; NaN of rows without elements."""
-    if axis is None:
-        made = _whole("reduce_mean")(input_tensor.flat_values)
-        return made if not keepdims else raw.reshape(made, [1] * rank(input_tensor))
-    total = _HANDLERS["reduction.reduce_sum"](input_tensor, axis)
-    count = _counts(input_tensor, axis, total.dtype)
-    is_ragged = isinstance(total, RaggedTensor)
-    divided: Any = binary(raw.div, total, count) if is_ragged else raw.div(total, count)
-    for one in reversed(_axes(axis, rank(input_tensor), "reduce_mean")):
-        divided = _expanded(divided, one, keepdims)
-    return divided
-
-
-@_handles("reduction.reduce_variance")
-def reduce_variance(input_tensor: RaggedTensor, axis: Any = None, keepdims: Any = False) -> Any:
-    """The population variance along axes."""
-    mean, x = reduce_mean(input_tensor, axis, keepdims), input_tensor
-    squares = reduce_mean(x.with_flat_values(raw.square(x.flat_values)), axis, keepdims)
-    if not isinstance(mean, RaggedTensor):
-        return raw.maximum(squares - raw.square(mean), 0)
-    return mean.with_flat_values(raw.maximum(squares.flat_values - raw.square(mean.flat_values), 0))
-
-
-@_handles("reduction.reduce_std")
-def reduce_std(input_tensor: RaggedTensor, axis: Any = None, keepdims: Any = False) -> Any:
-    """The population standard deviation along axes."""
-    made = reduce_variance(input_tensor, axis, keepdims)
-    return made.with_flat_values(raw.sqrt(made.flat_values)) if isinstance(made, RaggedTensor) else raw.sqrt(made)
-
-
-@_handles("reduction.softmax")
-def softmax(logits: RaggedTensor, axis: Any = None) -> RaggedTensor:
-    """The softmax of each row."""
-    if _axis(-1 if axis is None else axis, rank(logits), "softmax") != rank(logits) - 1:
-        raise ValueError(f"softmax: axis must be the last one for ragged tensors, got {axis}")
-    if logits.flat_values.ndim > 1:
-        return logits.with_flat_values(raw.softmax(logits.flat_values))
-    lengths = np.diff(np.asarray(logits.nested_row_splits[-1]))
-    places, count = np.repeat(np.arange(len(lengths)), lengths), len(lengths)
-    x = logits.flat_values
-    highest = _segments("unsorted_segment_max", x, places, count)
-    powers = raw.exp(x - raw.stop_gradient(raw.gather(highest, places)))
-    return logits.with_flat_values(
-        powers / raw.gather(_segments("unsorted_segment_sum", powers, places, count), places)
-    )

@@ -49,7 +49,7 @@ class RaggedTensor:
         return DynamicRaggedShape.from_tensor(self, dtypes.int32 if out_type is None else out_type)
 
     def __taut_dispatch__(self, function: Any, args: tuple, kwargs: dict[str, Any], _error: Exception) -> Any:
-        from ._ragged_ops import dispatch
+        from ._ragged_dispatch import dispatch
 
         return dispatch(function, args, kwargs)
 
