@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, dtypes, nest
-from .errors import DynamicShapeError
+from .errors import DTypeError, DynamicShapeError
 from .spec import TensorSpec
 from .type_spec import is_of_parts
 
@@ -177,7 +177,7 @@ class ConcreteFunction:
                 self._check_bound(given, wanted)
             elif isinstance(given, _native.Array) and not wanted.is_compatible_with(given):
                 found = TensorSpec.from_tensor(given)
-                raise TypeError(f"{self._function._name}: expected {wanted}, got {found}")
+                raise DTypeError(f"{self._function._name}: expected {wanted}, got {found}")
 
     def _check_bound(self, given: Any, wanted: Any) -> None:
         """Raises TypeError for another value than that of the signature."""
