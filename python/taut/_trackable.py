@@ -111,6 +111,11 @@ def _is_leaf(thing: Any) -> bool:
 
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     """The parts of an object that may hold states, with their names."""
+    if isinstance(thing, _Watched) and thing.is_left_behind():
+        text = "a list or dict was assigned to an attribute and changed later: the attribute does not have the change"
+        refuse(
+            "Checkpoint", f"{text}\n  help: change the attribute, such as checkpoint.variables.append(v)", ValueError
+        )
     if isinstance(thing, dict):
         yield from ((str(key), part) for key, part in thing.items())
     elif isinstance(thing, (list, tuple)):
@@ -325,3 +330,49 @@ def variables_made(thing: Any) -> None:
             restore.apply()
         if not restore.values or not restore.roots():
             cancel(restore)
+
+
+def watched(value: Any) -> Any:
+    """A list or dict as one that restores the variables it receives, while values wait for variables; else the value itself."""
+    if not _waiting:
+        return value
+    if type(value) is list:
+        return _WatchedList(value)
+    return _WatchedDict(value) if type(value) is dict else value
+
+
+def _watching(name: str) -> Any:
+    """A method that changes a list or dict, after which new variables take the values that wait for them."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = getattr(super(type(self), self), name)(*args, **kwargs)
+        variables_made(self)
+        return made
+
+    return method
+
+
+class _Watched:
+    """A copy of a list or dict, with the original: a change of that one is not seen here."""
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given)  # type: ignore[call-arg]
+        self._given, self._at_first = given, type(given)(given)
+
+    def is_left_behind(self) -> bool:
+        """Whether the original was changed after it was assigned."""
+        now, then = (list(one.items()) if isinstance(one, dict) else one for one in (self._given, self._at_first))
+        return len(now) != len(then) or any(a is not b for a, b in zip(_flat(now), _flat(then)))
+
+
+class _WatchedList(_Watched, list):
+    """A list that restores the variables it receives."""
+
+    append, extend, insert = _watching("append"), _watching("extend"), _watching("insert")
+    __setitem__, __iadd__ = _watching("__setitem__"), _watching("__iadd__")
+
+
+class _WatchedDict(_Watched, dict):
+    """A dict that restores the variables it receives."""
+
+    __setitem__, update, setdefault = _watching("__setitem__"), _watching("update"), _watching("setdefault")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _native, nest
-from .errors import DynamicShapeError
+from . import _native, dtypes, nest
+from .errors import DTypeError, DynamicShapeError
 from .spec import TensorSpec
+from .type_spec import is_of_parts
 
 if TYPE_CHECKING:
     from .function import Function
@@ -81,7 +82,11 @@ _COMPARABLE = (type(None), bool, int, float, complex, str, bytes)
 
 
 def _has_specs(argument: Any) -> bool:
-    return any(isinstance(leaf, TensorSpec) for leaf in nest.flatten(argument))
+    return any(isinstance(leaf, TensorSpec) or is_of_parts(leaf) for leaf in nest.flatten(argument))
+
+
+def _is_of_strings(leaf: Any) -> bool:
+    return isinstance(leaf, TensorSpec) and leaf.dtype == dtypes.string
 
 
 def _named(argument: Any, name: str) -> Any:
@@ -108,7 +113,10 @@ class ConcreteFunction:
         )
         #: With open dimensions, the function of the tensors alone, traced once for all sizes.
         self._open: Function | None = None
-        if all(spec.shape.is_fully_defined() for spec in specs):
+        if any(is_of_parts(leaf) or _is_of_strings(leaf) for leaf in nest.flatten([args, kwargs])):
+            # Sizes of rows and strings are known only from a value: the first call traces.
+            pass
+        elif all(spec.shape.is_fully_defined() for spec in specs):
             try:
                 self._plan = function.plan(*args, **kwargs)
             except DynamicShapeError as reason:
@@ -162,11 +170,14 @@ class ConcreteFunction:
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raises TypeError for arguments that do not fit the signature."""
         for given, wanted in zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs])):
-            if not isinstance(wanted, TensorSpec):
+            if is_of_parts(wanted):
+                if not wanted.is_compatible_with(given):
+                    raise TypeError(f"{self._function._name}: expected {wanted}, got {given!r}")
+            elif not isinstance(wanted, TensorSpec):
                 self._check_bound(given, wanted)
             elif isinstance(given, _native.Array) and not wanted.is_compatible_with(given):
                 found = TensorSpec.from_tensor(given)
-                raise TypeError(f"{self._function._name}: expected {wanted}, got {found}")
+                raise DTypeError(f"{self._function._name}: expected {wanted}, got {found}")
 
     def _check_bound(self, given: Any, wanted: Any) -> None:
         """Raises TypeError for another value than that of the signature."""

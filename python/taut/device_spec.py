@@ -44,9 +44,9 @@ class DeviceSpec:
                 values = values[1:]
                 if values and values[0] != "*":
                     found["device_index"] = values[0]
-            elif len(values) == 1 and name.lower() in ("cpu", "gpu", "tpu"):
+            elif len(values) <= 1 and name.lower() in ("cpu", "gpu", "tpu"):
                 found["device_type"] = name
-                if values[0] != "*":
+                if values and values[0] != "*":
                     found["device_index"] = values[0]
             else:
                 refuse("DeviceSpec", f"unknown attribute {word!r} in {spec!r}", ValueError)

@@ -11,9 +11,11 @@ import typing
 from typing import Any
 
 from . import _native, _raw_ops as raw
+from .ragged import stack
+from .ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .shape import TensorShape
 from .spec import TensorSpec
-from .type_spec import TypeSpec
+from .type_spec import TypeSpec, is_of_parts
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
 # Of a class: what the names in its annotations mean.
@@ -67,6 +69,10 @@ class ExtensionTypeSpec(TypeSpec):
         """The class of the values."""
         return self._value_type
 
+    def _taut_part_specs(self) -> list:
+        """The specs of the tensors that a traced function has in place of an object, in their order."""
+        return _part_specs(self._serialize())
+
     def _serialize(self) -> tuple:
         return tuple(self.__dict__[name] for name in _field_names(self._value_type))
 
@@ -79,6 +85,18 @@ class ExtensionTypeSpec(TypeSpec):
         names = _field_names(self._value_type)
         text = ", ".join(f"{name}={part!r}" for name, part in zip(names, self._serialize()))
         return f"{type(self).__qualname__}({text})"
+
+
+def _part_specs(value: Any) -> list:
+    """The specs of tensors among fields."""
+    if isinstance(value, TensorSpec):
+        return [value]
+    if is_of_parts(value):
+        return value._taut_part_specs()
+    if isinstance(value, (dict, tuple)) and not isinstance(value, TensorShape):
+        parts = value.values() if isinstance(value, dict) else value
+        return [spec for part in parts for spec in _part_specs(part)]
+    return []
 
 
 def _names_in_strings(annotations: dict[str, Any], frame: types.FrameType) -> dict[str, Any]:
@@ -186,6 +204,83 @@ class ExtensionType(metaclass=_Meta):
         return f"{type(self).__name__}({text})"
 
 
+class BatchableExtensionType(ExtensionType):
+    """Base class of extension types whose objects can be batches of objects: datasets and `tf.map_fn` take their rows, and
+    `batch` stacks them.
+
+    The row of a tensor is its element along the first axis, the row of a shape the shape without its first size; other fields
+    are those of all rows.
+
+    >>> import taut as tf
+    >>> class Point(tf.experimental.BatchableExtensionType):
+    ...     x: tf.Tensor
+    ...     y: tf.Tensor
+    >>> [float(p.x) for p in tf.data.Dataset.from_tensor_slices(Point([1.0, 2.0], [3.0, 4.0]))]
+    [1.0, 2.0]
+    """
+
+    def _taut_rows(self) -> int:
+        """The number of rows."""
+        sizes = [size for value in self._fields().values() if (size := _row_count(value)) is not None]
+        if not sizes or len(set(sizes)) > 1:
+            raise ValueError(
+                f"{type(self).__name__}: the tensors of a batch must have equal numbers of rows, got {sizes}"
+            )
+        return sizes[0]
+
+    def _taut_row(self, number: int) -> Any:
+        """One row."""
+        return self._taut_from_parts(*(_row(value, number) for value in self._fields().values()))
+
+    @classmethod
+    def _taut_stacked(cls, parts: list) -> Any:
+        """A batch of objects."""
+        return cls._taut_from_parts(
+            *(_stacked(list(column)) for column in zip(*(part._taut_parts() for part in parts)))
+        )
+
+
+def _row_count(value: Any) -> int | None:
+    if isinstance(value, BatchableExtensionType):
+        return value._taut_rows()
+    if isinstance(value, dict):
+        return next((size for part in value.values() if (size := _row_count(part)) is not None), None)
+    if isinstance(value, tuple) and not isinstance(value, TensorShape):
+        return next((size for part in value if (size := _row_count(part)) is not None), None)
+    return len(value) if isinstance(value, (_native.Array, RaggedTensor)) else None
+
+
+def _row(value: Any, number: int) -> Any:
+    if isinstance(value, (_native.Array, RaggedTensor)):
+        return value[number]
+    if isinstance(value, BatchableExtensionType):
+        return value._taut_row(number)
+    if isinstance(value, TensorShape):
+        return value[1:]
+    if isinstance(value, dict):
+        return ImmutableDict({key: _row(part, number) for key, part in value.items()})
+    return tuple(_row(part, number) for part in value) if isinstance(value, tuple) else value
+
+
+def _stacked(column: list) -> Any:
+    first = column[0]
+    if isinstance(first, BatchableExtensionType):
+        return first._taut_stacked(column)
+    if isinstance(first, RaggedTensor):
+        return stack(column)
+    if isinstance(first, _native.Array):
+        return raw.stack(column, 0)
+    if isinstance(first, TensorShape):
+        return TensorShape([len(column), *first])
+    if isinstance(first, dict):
+        return ImmutableDict({key: _stacked([part[key] for part in column]) for key in first})
+    if isinstance(first, tuple):
+        return tuple(_stacked(list(parts)) for parts in zip(*column))
+    if any(other != first for other in column):
+        raise ValueError(f"fields that are not tensors must be equal in a batch, got {column}")
+    return first
+
+
 @functools.cache
 def _types(cls: type) -> dict[str, Any]:
     """The annotations, with the names in strings resolved."""
@@ -281,6 +376,8 @@ def _spec_of(value: Any) -> Any:
         return TensorSpec.from_tensor(value)
     if isinstance(value, ExtensionType):
         return value._type_spec
+    if isinstance(value, RaggedTensor):
+        return RaggedTensorSpec.from_value(value)
     if isinstance(value, dict):
         return ImmutableDict({key: _spec_of(part) for key, part in value.items()})
     return tuple(_spec_of(part) for part in value) if isinstance(value, tuple) else value
@@ -310,3 +407,8 @@ def _all(results: list) -> Any:
         return False
     traced = [result for result in results if isinstance(result, _native.Tensor)]
     return functools.reduce(raw.logical_and, traced) if traced else True
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """The fields of an object of an extension type, by name."""
+    return value._fields()

@@ -16,6 +16,7 @@ from .concrete_function import ConcreteFunction, as_spec, placeholders, signatur
 from .errors import DTypeError, InvalidArgumentError
 from .open_sizes import Traces
 from .spec import TensorSpec
+from .type_spec import is_of_parts
 
 
 class Trace(NamedTuple):
@@ -252,7 +253,7 @@ class Function:
             from . import autograph as conversion
 
             body = conversion.lazily_converted(python_function)
-        flat = None if input_signature is None else nest.flatten(input_signature)
+        flat = None if input_signature is None else _parts(input_signature)
         self._traces = Traces(self._name, flat, bool(reduce_retracing), on_retrace)
         self._traces.is_recorded = not _is_of_package(python_function)
         self._converted = body
@@ -456,6 +457,8 @@ def _typed_argument(spec: Any, given: Any) -> Any:
         if isinstance(given, _native.Variable):
             return given.read_value()
         return given if isinstance(given, _native.Array) else _native.as_tensor(given, spec.dtype)
+    if is_of_parts(spec) and not spec.is_compatible_with(given):
+        raise TypeError(f"input_signature: expected {spec}, got {given!r}\n  at {_native.calling_line()}")
     if isinstance(spec, dict) and isinstance(given, dict) and spec.keys() == given.keys():
         return {key: _typed_argument(spec[key], part) for key, part in given.items()}
     if isinstance(spec, (list, tuple)) and isinstance(given, (list, tuple)) and len(spec) == len(given):
@@ -464,10 +467,18 @@ def _typed_argument(spec: Any, given: Any) -> Any:
     return given
 
 
+def _parts(signature: Any) -> list:
+    """The specs of a signature, flat: a ragged or sparse tensor is that of its parts."""
+    found: list[Any] = []
+    for spec in nest.flatten(signature):
+        found += spec._taut_part_specs() if is_of_parts(spec) else [spec]
+    return found
+
+
 def _flat_signature(signature: Any) -> list | None:
     if signature is None:
         return None
-    specs = nest.flatten(signature)
+    specs = _parts(signature)
     if not all(isinstance(spec, TensorSpec) for spec in specs):
         raise TypeError(f"input_signature must be made of tf.TensorSpec, got {signature!r}")
     return [(spec.dtype, None if spec.shape.rank is None else list(spec.shape)) for spec in specs]

@@ -323,9 +323,63 @@ class MutableHashTable:
         return tuple(parts)
 
 
+class DenseHashTable(MutableHashTable):
+    """A table that can be changed, in eager code, in which two keys are reserved: `empty_key` and `deleted_key`."""
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any,
+        initial_num_buckets: int | None = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        super().__init__(key_dtype, value_dtype, default_value)
+        if initial_num_buckets is not None and (
+            initial_num_buckets < 1 or initial_num_buckets & (initial_num_buckets - 1)
+        ):
+            raise InvalidArgumentError(f"initial_num_buckets must be a power of 2, got {initial_num_buckets}")
+        keys = {"empty_key": empty_key, "deleted_key": deleted_key}
+        self._reserved = {word: self._flat(_native.as_tensor(key, self.key_dtype))[0] for word, key in keys.items()}
+        if self._reserved["empty_key"] == self._reserved["deleted_key"]:
+            raise InvalidArgumentError("Empty and deleted keys cannot be equal")
+
+    def _check(self, keys: Any) -> None:
+        given = set(self._flat(_native.as_tensor(keys, self.key_dtype)))
+        for word, key in self._reserved.items():
+            if key in given:
+                raise InvalidArgumentError(f"Using the {word} as a table key is not allowed")
+
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
+        """Sets the values of keys."""
+        self._check(keys)
+        super().insert(keys, values)
+
+    insert_or_assign = insert
+
+    def remove(self, keys: Any, name: str | None = None) -> None:
+        """Removes keys."""
+        self._check(keys)
+        super().remove(keys)
+
+    erase = remove
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The value of each key."""
+        self._check(keys)
+        return super().lookup(keys)
+
+    __getitem__ = lookup
+
+
 class experimental:  # noqa: N801
     """The namespace `tf.lookup.experimental`."""
 
+    DenseHashTable = DenseHashTable
     MutableHashTable = MutableHashTable
 
 

@@ -26,6 +26,7 @@ class Module:
         self._scope = scoped_name(self._name) + "/"
 
     def __setattr__(self, name: str, value: Any) -> None:
+        value = _trackable.watched(value)
         super().__setattr__(name, value)
         _trackable.variables_made(value)
 

@@ -68,7 +68,10 @@ def _flat(values: list, dtype: Any, inner_shape: Any, depth: int) -> _native.Ten
         return _native.own_tensor(np.zeros(shape, np.float32), dtype)
     if any(isinstance(value, (list, tuple)) for value in values) != (depth > 1):
         raise ValueError("all scalars must have the same nesting depth")
-    return _native.own_tensor(values, dtype)
+    try:
+        return _native.own_tensor(values, dtype)
+    except TypeError as error:
+        raise ValueError(f"all scalars must have one type: {error}") from None
 
 
 def _depth(value: Any) -> int:
@@ -119,16 +122,26 @@ def _joined(parts: list) -> Any:
     return RaggedTensor.from_row_lengths(_joined([part.values for part in parts]), lengths)
 
 
-def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
+def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     """The elements of each row where a mask is true."""
     if not isinstance(data, RaggedTensor):
         data = RaggedTensor.from_tensor(data) if _native.as_tensor(data).ndim > 1 else data
     if not isinstance(mask, RaggedTensor):
+        mask = _native.as_tensor(mask)
+        if mask.ndim == 1:
+            kept = np.flatnonzero(np.asarray(mask))
+            return _taken(data, kept) if isinstance(data, RaggedTensor) else raw.gather(data, kept)
         mask = RaggedTensor.from_tensor(mask)
+    if not isinstance(data, RaggedTensor):
+        raise ValueError(f"data must have the rows of the mask, got shape {data.shape}")
+    if not np.array_equal(np.asarray(mask.row_splits), np.asarray(data.row_splits)):
+        raise InvalidArgumentError("data and mask must have equal row lengths")
+    if isinstance(mask.values, RaggedTensor):
+        return data.with_values(boolean_mask(data.values, mask.values))
     keep = np.asarray(mask.flat_values)
     splits = np.asarray(mask.row_splits)
     lengths = [int(keep[start:end].sum()) for start, end in itertools.pairwise(splits)]
-    return RaggedTensor.from_row_lengths(raw.gather(data.values, np.flatnonzero(keep)), lengths)
+    return RaggedTensor.from_row_lengths(_taken(data.values, np.flatnonzero(keep)), lengths)
 
 
 def _integers(values: np.ndarray, dtype: Any, like: Any) -> _native.Tensor:
@@ -196,14 +209,18 @@ def _taken(data: Any, order: np.ndarray) -> Any:
 
 
 def has_strings(structure: Any) -> bool:
-    """Whether a structure has strings or ragged tensors, whose rows cannot be computed in a loop of the engine."""
-    return any(isinstance(leaf, (RaggedTensor, _native.StringTensor)) for leaf in nest.flatten(structure))
+    """Whether a structure has strings, ragged tensors or extension types: a loop of the engine cannot compute their rows."""
+    return any(
+        isinstance(leaf, (RaggedTensor, _native.StringTensor)) or hasattr(type(leaf), "_taut_row")
+        for leaf in nest.flatten(structure)
+    )
 
 
 def map_rows(function: Any, elems: Any) -> Any:
     """Applies a function to each row, op by op. Results of different lengths are stacked to a ragged tensor."""
     flat = nest.flatten(elems)
-    rows = [nest.pack_sequence_as(elems, [leaf[i] for leaf in flat]) for i in builtins.range(len(flat[0]))]
+    count = flat[0]._taut_rows() if hasattr(type(flat[0]), "_taut_rows") else len(flat[0])
+    rows = [nest.pack_sequence_as(elems, [_row(leaf, i) for leaf in flat]) for i in builtins.range(count)]
     made = [function(row) for row in rows]
     if not made:
         raise ValueError("elems must have at least one row, got none")
@@ -211,7 +228,13 @@ def map_rows(function: Any, elems: Any) -> Any:
     return nest.pack_sequence_as(made[0], [_stacked(list(column)) for column in columns])
 
 
+def _row(leaf: Any, number: int) -> Any:
+    return leaf._taut_row(number) if hasattr(type(leaf), "_taut_row") else leaf[number]
+
+
 def _stacked(parts: list[Any]) -> Any:
+    if hasattr(type(parts[0]), "_taut_stacked"):
+        return parts[0]._taut_stacked(parts)
     tensors = [part if isinstance(part, RaggedTensor) else _native.as_tensor(part) for part in parts]
     is_equal = len({tuple(tensor.shape) for tensor in tensors if not isinstance(tensor, RaggedTensor)}) == 1
     if is_equal and not any(isinstance(tensor, RaggedTensor) for tensor in tensors):

@@ -14,6 +14,7 @@ from ._ragged_broadcast import aligned
 from .errors import InvalidArgumentError
 from .shape import TensorShape
 from .sparse_tensor import refuse_batch
+from .spec import TensorSpec
 from .type_spec import TypeSpec
 
 
@@ -30,9 +31,27 @@ class RaggedTensor:
 
     __array_priority__ = 100
 
-    def __init__(self, values: Any, row_splits: Any) -> None:
+    def __init__(self, values: Any, row_splits: Any, uniform_row_length: int | None = None) -> None:
         self._values = values
         self._row_splits = row_splits
+        self._uniform_row_length = uniform_row_length
+
+    def __taut_tensor__(self) -> Any:
+        raise ValueError(
+            "expected a tensor, got a ragged tensor\n  help: to_tensor pads rows to one length; tf.ragged.map_flat_values "
+            "applies a function to the values"
+        )
+
+    def __taut_shape__(self, out_type: Any) -> Any:
+        """What `tf.shape` returns."""
+        from .ragged_shape import DynamicRaggedShape
+
+        return DynamicRaggedShape.from_tensor(self, dtypes.int32 if out_type is None else out_type)
+
+    def __taut_dispatch__(self, function: Any, args: tuple, kwargs: dict[str, Any], _error: Exception) -> Any:
+        from ._ragged_dispatch import dispatch
+
+        return dispatch(function, args, kwargs)
 
     # Construction.
 
@@ -98,7 +117,8 @@ class RaggedTensor:
         rows = int(nrows) if nrows is not None else count // length if length else 0
         if rows * length != count:
             raise InvalidArgumentError(f"{count} values must be a multiple of uniform_row_length, got {length}")
-        return cls.from_row_lengths(values, [length] * rows)
+        made = cls.from_row_lengths(values, [length] * rows)
+        return cls(made.values, made.row_splits, length)
 
     @classmethod
     def from_nested_row_splits(
@@ -142,6 +162,20 @@ class RaggedTensor:
         made = cls.from_row_lengths(raw.gather(flat, np.flatnonzero(keep)), sizes)
         return made.with_row_splits_dtype(row_splits_dtype)
 
+    @classmethod
+    def from_sparse(cls, st_input: Any, name: str | None = None, row_splits_dtype: Any = dtypes.int64) -> RaggedTensor:
+        """The rows of a sparse tensor of rank 2 whose elements are at the beginning of their rows."""
+        if st_input.dense_shape.shape[0] != 2:
+            raise ValueError(f"rank must be 2, got {st_input.dense_shape.shape[0]}")
+        indices = np.asarray(st_input.indices)
+        rows, columns = indices[:, 0], indices[:, 1]
+        lengths = np.bincount(rows, minlength=int(np.asarray(st_input.dense_shape)[0])) if len(rows) else 0
+        lengths = np.broadcast_to(lengths, int(np.asarray(st_input.dense_shape)[0]))
+        expected = np.arange(len(rows)) - np.repeat(np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+        if (np.diff(rows) < 0).any() or not np.array_equal(columns, expected):
+            raise InvalidArgumentError("SparseTensor is not right-ragged")
+        return cls.from_row_lengths(st_input.values, lengths).with_row_splits_dtype(row_splits_dtype)
+
     # Parts.
 
     @property
@@ -179,16 +213,18 @@ class RaggedTensor:
     def shape(self) -> TensorShape:
         """The shape, with None for ragged dimensions."""
         inner = self._values.shape
-        return TensorShape([self._splits.size - 1, None, *tuple(inner)[1:]])
+        return TensorShape([self._row_splits.shape[0] - 1, self._uniform_row_length, *tuple(inner)[1:]])
 
     def get_shape(self) -> TensorShape:
         """The shape, with None for ragged dimensions."""
         return self.shape
 
     @property
-    def uniform_row_length(self) -> None:
-        """The length of all rows if it is part of the type: never."""
-        return None
+    def uniform_row_length(self) -> _native.Tensor | None:
+        """The length of all rows if it is part of the type, as of `from_uniform_row_length`."""
+        if self._uniform_row_length is None:
+            return None
+        return _native.own_tensor(np.array(self._uniform_row_length), self._row_splits.dtype)
 
     @property
     def _splits(self) -> np.ndarray:
@@ -234,7 +270,7 @@ class RaggedTensor:
 
     def with_values(self, new_values: Any) -> RaggedTensor:
         """The same rows of other values."""
-        return RaggedTensor(new_values, self._row_splits)
+        return RaggedTensor(new_values, self._row_splits, self._uniform_row_length)
 
     def with_flat_values(self, new_values: Any) -> RaggedTensor:
         """The same rows of other innermost values."""
@@ -244,7 +280,7 @@ class RaggedTensor:
     def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
         """The same rows with row splits of type int32 or int64."""
         values = self._values.with_row_splits_dtype(dtype) if isinstance(self._values, RaggedTensor) else self._values
-        return RaggedTensor(values, raw.cast(self._row_splits, dtypes.as_dtype(dtype)))
+        return RaggedTensor(values, raw.cast(self._row_splits, dtypes.as_dtype(dtype)), self._uniform_row_length)
 
     def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
         """Merges adjacent dimensions."""
@@ -380,6 +416,15 @@ class RaggedTensor:
 
     # Arithmetic.
 
+    def __neg__(self) -> RaggedTensor:
+        return self.with_flat_values(raw.neg(self.flat_values))
+
+    def __abs__(self) -> RaggedTensor:
+        return self.with_flat_values(raw.abs(self.flat_values))
+
+    def __invert__(self) -> RaggedTensor:
+        return self.with_flat_values(~self.flat_values)
+
     def _taut_parts(self) -> tuple:
         return self._values, self._row_splits
 
@@ -500,6 +545,11 @@ class RaggedTensorSpec(TypeSpec):
     def from_value(cls, value: RaggedTensor) -> RaggedTensorSpec:
         """The specification of a ragged tensor."""
         return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
+
+    def _taut_part_specs(self) -> list[TensorSpec]:
+        """The specs of the tensors that a traced function has in place of a ragged one, in their order."""
+        inner = None if self.shape.rank is None else [None, *self.shape[self.ragged_rank + 1 :]]
+        return [TensorSpec(inner, self.dtype), *[TensorSpec([None], self.row_splits_dtype)] * self.ragged_rank]
 
     def _serialize(self) -> tuple:
         return self.shape, self.dtype, self.ragged_rank, self.row_splits_dtype

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import _native
+from ._dispatch import answered, dispatching
 from .shape import TensorShape
 
 _Function = TypeVar("_Function", bound=Callable)
@@ -514,9 +515,14 @@ def recorded(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not _native.is_recording_calls() or any(map(_calls_back, (*args, *kwargs.values()))):
-            return function(*args, **kwargs)
-        return _native.recorded_call(function, args, kwargs)
+        try:
+            if not _native.is_recording_calls() or any(map(_calls_back, (*args, *kwargs.values()))):
+                return function(*args, **kwargs)
+            return _native.recorded_call(function, args, kwargs)
+        except Exception as error:
+            if dispatching((*args, *kwargs.values())) is None:
+                raise
+            return answered(call, args, kwargs, error)
 
     return call  # type: ignore[return-value]
 

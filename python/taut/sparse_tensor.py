@@ -1,4 +1,4 @@
-"""Sparse tensors, as far as examples of variable length need them."""
+"""Sparse tensors: the elements of a tensor that are not zero."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, _raw_ops as raw, dtypes
+from . import _dispatch, _native, _raw_ops as raw, dtypes
 from .errors import InvalidArgumentError
 from .shape import TensorShape
 
@@ -17,6 +17,12 @@ def refuse_batch(kind: str) -> None:
         f"{kind} tensors in datasets cannot be combined by `batch`, or taken apart by `unbatch`\n  help: use ragged_batch, pad "
         "them before with to_tensor or to_dense, or batch before the function that makes them"
     )
+
+
+# Functions of one tensor that are 0 at 0: of the other elements alone.
+_KEEP_ZERO = _dispatch.names(
+    "abs casting.cast erf identity neg sign sin sqrt square stop_gradient tanh tape.stop_gradient"
+)
 
 
 class SparseTensor:
@@ -45,6 +51,57 @@ class SparseTensor:
         """The shape of the tensor."""
         return self.shape
 
+    @classmethod
+    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
+        """A sparse tensor of an object with the same parts."""
+        value = sparse_tensor_value
+        return value if isinstance(value, cls) else cls(value.indices, value.values, value.dense_shape)
+
+    def with_values(self, new_values: Any) -> SparseTensor:
+        """Other values at the same indices."""
+        return SparseTensor(self.indices, new_values, np.asarray(self.dense_shape))
+
+    def _beside(self, other: Any) -> Any:
+        """The elements of a tensor, which is broadcast to the shape, at the indices."""
+        if isinstance(other, SparseTensor):
+            raise TypeError(
+                f"expected a tensor beside a sparse tensor, got two sparse tensors\n  at {_native.calling_line()}"
+                "\n  help: tf.sparse.to_dense converts one of them"
+            )
+        other = _native.tensor_beside(other, self.dtype)
+        if not other.ndim:
+            return other
+        return raw.gather_nd(raw.broadcast_to(other, list(self.shape)), self.indices)
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        return self.with_values(raw.mul(self.values, self._beside(other)))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        return self.with_values(raw.div(self.values, self._beside(other)))
+
+    def __taut_shape__(self, out_type: Any) -> _native.Tensor:
+        """What `tf.shape` returns."""
+        return raw.cast(self.dense_shape, dtypes.int32 if out_type is None else dtypes.as_dtype(out_type))
+
+    def __taut_dispatch__(self, function: Any, args: tuple, kwargs: dict[str, Any], _error: Exception) -> Any:
+        found = _dispatch.registered(function, args, kwargs)
+        if found is not NotImplemented:
+            return found
+        name = _dispatch.key(function)
+        first, *rest = _dispatch.arguments(function, args, kwargs).values()
+        if name in _KEEP_ZERO and first is self:
+            return self.with_values(function(self.values, *rest))
+        if name == "tensor.size":
+            return _native.own_tensor(np.prod(np.asarray(self.dense_shape)), rest[0] or dtypes.int32)
+        if name == "tensor.rank":
+            return _native.own_tensor(np.array(self.dense_shape.shape[0]), dtypes.int32)
+        raise ValueError(
+            f"{function.__name__}: sparse tensors are not supported\n  at {_native.calling_line()}"
+            "\n  help: tf.sparse has functions of sparse tensors; tf.sparse.to_dense converts them"
+        ) from None
+
     def _taut_parts(self) -> tuple:
         return self.indices, self.values, self.dense_shape
 
@@ -55,7 +112,7 @@ class SparseTensor:
         return cls(indices, values, np.asarray(dense_shape))
 
     def __repr__(self) -> str:
-        return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
+        return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
 
 
 def to_dense(

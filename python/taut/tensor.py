@@ -220,8 +220,8 @@ def convert_to_tensor(
 
 
 def is_tensor(x: TensorLike) -> bool:
-    """Whether it is a tensor, a variable or an IndexedSlices."""
-    return isinstance(x, (Array, IndexedSlices))
+    """Whether it is a tensor, also a ragged or sparse one, a variable or an IndexedSlices."""
+    return isinstance(x, (Array, IndexedSlices)) or hasattr(type(x), "__taut_shape__")
 
 
 def is_symbolic_tensor(tensor: TensorLike) -> bool:
@@ -238,6 +238,8 @@ def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
 
 def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
     """Returns the shape as a tensor, int32 by default."""
+    if hasattr(type(input), "__taut_shape__"):
+        return input.__taut_shape__(out_type)
     dims = input.shape if isinstance(input, Array) else np.shape(input)
     dtype = dtypes.int32 if out_type is None else dtypes.as_dtype(out_type)
     return _native.own_tensor(np.array(tuple(dims), dtype.as_numpy_dtype))

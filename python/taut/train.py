@@ -116,6 +116,7 @@ class Checkpoint:
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):
             _trackable.check_trackable(name, value)
+            value = _trackable.watched(value)
         super().__setattr__(name, value)
         if not name.startswith("_"):
             for restore in self._restores:

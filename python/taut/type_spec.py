@@ -209,6 +209,13 @@ class IteratorSpec(TypeSpec):
         return cls(value.element_spec)
 
 
+def is_of_parts(spec: Any) -> bool:
+    """Whether it is the specification of something that a traced function takes apart: a ragged or sparse tensor, an extension
+    type. It has a method that returns those of the parts.
+    """
+    return hasattr(type(spec), "_taut_part_specs")
+
+
 class SparseTensorSpec(TypeSpec):
     """The specification of `tf.SparseTensor`: its shape and type."""
 
@@ -237,6 +244,13 @@ class SparseTensorSpec(TypeSpec):
         from .sparse_tensor import SparseTensor
 
         return SparseTensor
+
+    def _taut_part_specs(self) -> list:
+        """The specs of the tensors that a traced function has in place of a sparse one, in their order."""
+        from .spec import TensorSpec
+
+        rank = self._shape.rank
+        return [TensorSpec([None, rank], "int64"), TensorSpec([None], self._dtype), TensorSpec([rank], "int64")]
 
     def _serialize(self) -> tuple:
         return self._shape, self._dtype

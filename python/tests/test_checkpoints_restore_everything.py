@@ -300,3 +300,43 @@ def test_objects_with_several_paths(tmp_path):
     tf.train.Checkpoint(first=inner, inner=inner).restore(path).assert_consumed()
     assert found.numpy() == 5.0
     assert [name for name, _ in tf.train.list_variables(path)] == ["inner/k", "save_counter"]
+
+
+def test_lists_and_dicts_restore_the_variables_that_they_receive(tmp_path):
+    save = tf.train.Checkpoint()
+    save.listed = [tf.Variable(1.0), tf.Variable(2.0)]
+    save.mapped = {"three": tf.Variable(3.0)}
+    path = save.save(str(tmp_path / "x"))
+    restore = tf.train.Checkpoint()
+    restore.restore(path)
+    restore.listed, restore.mapped = [], {}
+    first, second, third = tf.Variable(0.0), tf.Variable(0.0), tf.Variable(0.0)
+    restore.listed.append(first)
+    assert first.numpy() == 1.0
+    restore.listed += [second]
+    restore.mapped["three"] = third
+    assert (second.numpy(), third.numpy()) == (2.0, 3.0)
+
+    class Late(tf.Module):
+        def build(self):
+            self.listed = []
+            for _ in range(2):
+                self.listed.append(tf.Variable(0.0))
+            self.mapped = {"three": tf.Variable(0.0)}
+
+    late = Late()
+    tf.train.Checkpoint(late).restore(path)
+    late.build()
+    assert [one.numpy() for one in (*late.listed, late.mapped["three"])] == [1.0, 2.0, 3.0]
+
+
+def test_a_list_that_is_changed_elsewhere_is_not_saved_without_the_change(tmp_path):
+    save = tf.train.Checkpoint(listed=[tf.Variable(1.0), tf.Variable(2.0)])
+    path = save.save(str(tmp_path / "x"))
+    restore = tf.train.Checkpoint()
+    restore.restore(path)
+    own = [tf.Variable(0.0), tf.Variable(0.0)]
+    restore.listed = own
+    own.append(tf.Variable(0.0))
+    with pytest.raises(ValueError, match="changed later"):
+        restore.save(str(tmp_path / "y"))

@@ -142,10 +142,13 @@ def test_sparse_tensors_in_datasets():
     rows = tf.data.Dataset.from_tensor_slices(tf.sparse.from_dense([[1, 0], [0, 2]]))
     assert [tf.sparse.to_dense(row).numpy().tolist() for row in rows] == [[1, 0], [0, 2]]
     assert rows.element_spec == tf.SparseTensorSpec([2], tf.int32)
+    (batch,) = rows.batch(2)
+    assert tf.sparse.to_dense(batch).numpy().tolist() == [[1, 0], [0, 2]]
+    made = tf.data.Dataset.range(2).map(lambda i: tf.sparse.from_dense(tf.stack([i + 1, i + 1])))
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="sparse tensors in datasets cannot be combined by `batch`"
     ):
-        list(rows.batch(2))
+        list(made.batch(2))
     (batch,) = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[7], [8, 9]])).sparse_batch(2, [None])
     assert batch.indices.numpy().tolist() == [[0, 0], [1, 0], [1, 1]]
     assert batch.values.numpy().tolist() == [7, 8, 9] and list(batch.shape) == [2, 2]

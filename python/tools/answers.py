@@ -1,5 +1,5 @@
-"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, Keras's preprocessing, and the steps
-of its tutorials on data. Run it where TensorFlow and pandas are installed.
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, ragged tensors, Keras's
+preprocessing, and the steps of its tutorials on data. Run it where TensorFlow and pandas are installed.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def main() -> None:
     import complex_cases
     import keras
     import preprocessing_cases
+    import ragged_cases
     import string_cases
     import tensorflow as tf
     import tutorial_cases
@@ -54,6 +55,8 @@ def main() -> None:
     _write(TESTS / "string_answers.json", answers)
     answers = {name: plain(case(tf)) for name, case in complex_cases.CASES.items()}
     _write(TESTS / "complex_answers.json", answers)
+    answers = {text: plain(ragged_cases.result(tf, text)) for text in ragged_cases.CASES}
+    _write(TESTS / "ragged_answers.json", answers)
     for kind, cases in (("preprocessing", preprocessing_cases.CASES), ("tutorial", tutorial_cases.CASES)):
         answers = {}
         for name, case in cases.items():

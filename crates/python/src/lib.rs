@@ -13,6 +13,7 @@ mod containers;
 mod control;
 mod convert;
 mod data;
+mod dispatch;
 mod distribute;
 mod dlpack;
 mod dtype;

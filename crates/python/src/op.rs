@@ -229,7 +229,7 @@ impl Op {
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = || Ok((slf.clone().into_any(), args.clone(), kwargs.cloned()));
         recording::record(slf.py(), call, || match slf.get().run(slf.py(), args, kwargs) {
-            Err(error) => crate::strings::dispatch(slf, args, kwargs, error),
+            Err(error) => crate::dispatch::dispatch(slf, args, kwargs, error),
             made => made,
         })
     }

@@ -1,43 +1,51 @@
-"""Ragged and sparse tensors in datasets: their rows, and batches of them."""
+"""Ragged and sparse tensors, and extension types, in datasets: their rows, and batches of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
 from ..errors import InvalidArgumentError
+from ..extension_type import BatchableExtensionType
 from ..ragged import stack
 from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..sparse_tensor import SparseTensor
 from ..spec import TensorSpec
-from ..type_spec import SparseTensorSpec
+from ..type_spec import SparseTensorSpec, is_of_parts
+
+_CLASSES = (RaggedTensor, SparseTensor, BatchableExtensionType)
 
 
 def has_composites(structure: Any) -> bool:
-    """Whether a structure has ragged or sparse tensors."""
-    return any(isinstance(leaf, (RaggedTensor, SparseTensor)) for leaf in nest.flatten(structure))
+    """Whether a structure has ragged or sparse tensors, or extension types."""
+    return any(isinstance(leaf, _CLASSES) for leaf in nest.flatten(structure))
 
 
 def rows(structure: Any) -> Iterator:
     """The rows of tensors of all kinds, side by side."""
-    flat = [
-        leaf if isinstance(leaf, (RaggedTensor, SparseTensor)) else _native.as_tensor(leaf)
-        for leaf in nest.flatten(structure)
-    ]
-    counts = {int(leaf.shape[0]) if isinstance(leaf, SparseTensor) else len(leaf) for leaf in flat}
+    flat = [leaf if isinstance(leaf, _CLASSES) else _native.as_tensor(leaf) for leaf in nest.flatten(structure)]
+    counts = {_count(leaf) for leaf in flat}
     if len(counts) != 1:
         raise InvalidArgumentError(f"all tensors must have as many rows, got {sorted(counts)}")
     for number in range(counts.pop()):
         yield nest.pack_sequence_as(structure, [_row(leaf, number) for leaf in flat])
 
 
+def _count(leaf: Any) -> int:
+    if isinstance(leaf, BatchableExtensionType):
+        return leaf._taut_rows()
+    return int(leaf.shape[0]) if isinstance(leaf, SparseTensor) else len(leaf)
+
+
 def row_specs(structure: Any) -> Any:
     """The specifications of the rows."""
 
     def one(leaf: Any) -> Any:
+        if isinstance(leaf, BatchableExtensionType):
+            return leaf._taut_row(0)._type_spec
         if isinstance(leaf, SparseTensor):
             return SparseTensorSpec(list(leaf.shape)[1:], leaf.dtype)
         if not isinstance(leaf, RaggedTensor):
@@ -50,7 +58,67 @@ def row_specs(structure: Any) -> Any:
     return nest.map_structure(one, structure)
 
 
+class Kinds(NamedTuple):
+    """By leaf of an element, the class of its batches, and how many times elements were batched."""
+
+    classes: list[type]
+    depth: int = 0
+
+    def batched(self, times: int) -> Kinds:
+        """The same after `batch` (1) or `unbatch` (-1)."""
+        return Kinds(self.classes, self.depth + times)
+
+
+def kinds(structure: Any) -> Kinds:
+    """The classes that batches of rows have."""
+    return Kinds([type(leaf) if isinstance(leaf, _CLASSES) else _native.Tensor for leaf in nest.flatten(structure)])
+
+
+def kinds_of_specs(signature: Any) -> Kinds | None:
+    """The classes that batches of elements have; None if all are tensors, or if some cannot be batched."""
+    specs = [] if signature is None else nest.flatten(signature)
+    classes = [spec.value_type if is_of_parts(spec) else _native.Tensor for spec in specs]
+    can_be_batched = all(issubclass(kind, (*_CLASSES, _native.Tensor)) for kind in classes)
+    return Kinds(classes) if can_be_batched and any(map(is_of_parts, specs)) else None
+
+
+def batches(elements: Iterable, size: int, drop_remainder: bool, classes: list[type]) -> Iterator:
+    """Groups of elements, which are rows of tensors of these classes."""
+    group: list[Any] = []
+    for element in elements:
+        group.append(element)
+        if len(group) == size:
+            yield _batch(group, classes)
+            group = []
+    if group and not drop_remainder:
+        yield _batch(group, classes)
+
+
+def _batch(group: list, classes: list[type]) -> Any:
+    columns = zip(*(nest.flatten(element) for element in group))
+    made = [_joined(list(column), kind) for column, kind in zip(columns, classes)]
+    return nest.pack_sequence_as(group[0], made)
+
+
+def _joined(parts: list, kind: type) -> Any:
+    if kind is RaggedTensor:
+        return stack(parts)
+    if issubclass(kind, BatchableExtensionType):
+        return kind._taut_stacked(parts)
+    if kind is not SparseTensor:
+        return raw.stack(parts, 0)
+    shapes = {tuple(part.shape) for part in parts}
+    if len(shapes) > 1:
+        raise InvalidArgumentError(f"sparse tensors in a batch must have equal shapes, got {sorted(shapes)}")
+    rows = np.repeat(np.arange(len(parts)), [part.values.shape[0] for part in parts])
+    indices = np.concatenate([np.asarray(part.indices) for part in parts])
+    values = raw.concat([part.values for part in parts], 0)
+    return SparseTensor(np.concatenate([rows[:, None], indices], 1), values, [len(parts), *shapes.pop()])
+
+
 def _row(leaf: Any, number: int) -> Any:
+    if isinstance(leaf, BatchableExtensionType):
+        return leaf._taut_row(number)
     if not isinstance(leaf, SparseTensor):
         return leaf[number]
     indices = np.asarray(leaf.indices)

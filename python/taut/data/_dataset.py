@@ -48,6 +48,8 @@ class Dataset(PythonStages):
         self._begun: DatasetIterator | None = None
         self._find_elements, self._find_spec = elements, spec
         self._options = options or Options()
+        # The classes of ragged and sparse tensors; None for a dataset that has none, or of which they are not known.
+        self._composites: _composites.Kinds | None = None
 
     @functools.cached_property
     def _elements(self) -> _specs.MaybeElements:
@@ -81,11 +83,16 @@ class Dataset(PythonStages):
 
     def _same(self, native: _native.Dataset) -> Dataset:
         """A stage that leaves the elements as they are, the last one at the end."""
-        return self._stage(native, lambda: self._elements, lambda: self._spec)
+        return self._with_composites(self._stage(native, lambda: self._elements, lambda: self._spec))
 
     def _uniform(self, native: _native.Dataset) -> Dataset:
         """A stage that changes the number or the order of the elements."""
-        return self._stage(native, lambda: _specs.uniform(self._elements), lambda: self._spec)
+        return self._with_composites(self._stage(native, lambda: _specs.uniform(self._elements), lambda: self._spec))
+
+    def _with_composites(self, made: Dataset) -> Dataset:
+        """A dataset of which batches and rows have the same classes as those of this one."""
+        made._composites = self._composites
+        return made
 
     @classmethod
     def _of(cls, native: _native.Dataset) -> Dataset:
@@ -112,7 +119,9 @@ class Dataset(PythonStages):
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of the rows of tensors."""
         if _composites.has_composites(rows := as_tensors(tensors)):
-            return Dataset._from_iterators(lambda: _composites.rows(rows), spec=lambda: _composites.row_specs(rows))
+            made = Dataset._from_iterators(lambda: _composites.rows(rows), spec=lambda: _composites.row_specs(rows))
+            made._composites = _composites.kinds(rows)
+            return made
         known = _specs.exactly(_specs.rows(_specs.specs_of(rows)))
         return Dataset(_native.Dataset.from_tensor_slices(rows), lambda: known)
 
@@ -145,9 +154,11 @@ class Dataset(PythonStages):
             for element in generator(*(args or ())):
                 yield typed_element(element, signature) if signature is not None else element
 
-        return Dataset._from_iterators(
+        made = Dataset._from_iterators(
             elements, lambda: _specs.of_signature(signature), lambda: _specs.public_signature(signature)
         )
+        made._composites = _composites.kinds_of_specs(output_signature)
+        return made
 
     @staticmethod
     def range(*args: int, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
@@ -320,6 +331,10 @@ class Dataset(PythonStages):
     ) -> Dataset:
         """Combines consecutive elements along a new first axis."""
         size, count = size_of("batch", "batch_size", batch_size, 1), self._native.cardinality()
+        if (kinds := self._composites) is not None:
+            groups = self._from_iterators(lambda: _composites.batches(self, size, drop_remainder, kinds.classes))
+            groups._options, groups._composites = self._options, kinds.batched(1)
+            return groups
         return self._stage(
             self._native.batch(size, drop_remainder),
             lambda: _specs.batched(self._elements, size, count, drop_remainder),
@@ -346,6 +361,10 @@ class Dataset(PythonStages):
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """Splits elements into their rows."""
+        if (kinds := self._composites) is not None and kinds.depth:
+            each = self._from_iterators(lambda: (row for group in self for row in _composites.rows(group)))
+            each._options, each._composites = self._options, kinds.batched(-1)
+            return each
         return self._stage(
             self._native.unbatch(),
             lambda: _specs.unbatched(self._elements),
@@ -385,7 +404,7 @@ class Dataset(PythonStages):
         taken = self._native.take(most)
         if 0 <= total <= most:
             return self._same(taken)
-        return self._stage(taken, self._but_the_last, lambda: self._spec)
+        return self._with_composites(self._stage(taken, self._but_the_last, lambda: self._spec))
 
     def skip(self, count: int, name: str | None = None) -> Dataset:
         """Skips the first `count` elements; all of them if it is negative."""

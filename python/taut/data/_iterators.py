@@ -117,6 +117,10 @@ class DatasetIterator(Iterator):
             return self._captured().get_next()
         return self._pull()
 
+    def next(self) -> Any:
+        """The next element; raises StopIteration after the last."""
+        return self.__next__()
+
     def get_next(self) -> Any:
         """The next element; raises `tf.errors.OutOfRangeError` after the last."""
         return self._captured().get_next() if _native.is_tracing() else self._pull_or_raise()

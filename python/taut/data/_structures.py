@@ -11,6 +11,7 @@ from .. import _native, nest
 from ..errors import InvalidArgumentError
 from ..shape import TensorShape
 from ..spec import TensorSpec
+from ..type_spec import is_of_parts
 
 
 def as_tensors(structure: Any) -> Any:
@@ -51,6 +52,10 @@ def typed_element(element: Any, signature: Any) -> Any:
     """Converts an element to the types of a signature; raises ValueError if it does not fit."""
 
     def one(spec: Any, leaf: Any) -> Any:
+        if is_of_parts(spec):
+            if not spec.is_compatible_with(leaf):
+                raise InvalidArgumentError(f"the generator must yield {spec!r}, got {leaf!r}")
+            return leaf
         dtype = getattr(spec, "dtype", spec)
         # Copied: a generator may yield the same array each time.
         made = _native.own_tensor(leaf, dtype)

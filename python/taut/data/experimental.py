@@ -287,6 +287,69 @@ def unique() -> Transformation:
     return lambda dataset: dataset.unique()
 
 
+def parse_example_dataset(
+    features: dict[str, Any], num_parallel_calls: int | None = 1, deterministic: bool | None = None
+) -> Transformation:
+    """For `apply`: parses batches of serialized examples, as `tf.io.parse_example` does."""
+    from .. import io
+
+    if features is None:
+        raise ValueError("features must be given")
+    return lambda dataset: dataset.map(lambda examples: io.parse_example(examples, features))
+
+
+def _table(dataset: Dataset, key_dtype: Any, num_oov_buckets: int, vocab_size: int | None, default_value: Any) -> Any:
+    from .. import lookup
+
+    if num_oov_buckets < 0:
+        raise ValueError(f"`num_oov_buckets` must be greater than or equal to 0, got {num_oov_buckets}.")
+    if vocab_size is not None and vocab_size < 1:
+        raise ValueError(f"`vocab_size` must be greater than 0, got {vocab_size}.")
+    pairs = list(dataset if vocab_size is None else dataset.take(vocab_size))
+    if not pairs:
+        raise InvalidArgumentError("the dataset of a table must have elements")
+    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
+        raise ValueError("elements of the dataset must be pairs of a key and a value")
+    keys, values = ([one.numpy() for one in column] for column in zip(*pairs))
+    value_dtype = pairs[0][1].dtype
+    if num_oov_buckets and value_dtype != dtypes.int64:
+        raise TypeError(f"Invalid `value_dtype`: expected int64 but got {value_dtype!r}.")
+    initializer = lookup.KeyValueTensorInitializer(keys, values, pairs[0][0].dtype, value_dtype)
+    if num_oov_buckets:
+        return lookup.StaticVocabularyTable(initializer, num_oov_buckets, lookup_key_dtype=key_dtype)
+    return lookup.StaticHashTable(initializer, default_value)
+
+
+def table_from_dataset(
+    dataset: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: int | None = None,
+    default_value: Any = None,
+    key_dtype: Any = dtypes.string,
+    name: str | None = None,
+) -> Any:
+    """A table of the pairs of keys and values of a dataset.
+
+    Keys that it does not have get `default_value`, or one of `num_oov_buckets` buckets.
+    """
+    if not num_oov_buckets and default_value is None:
+        raise ValueError("default_value must be given, or num_oov_buckets")
+    return _table(dataset, key_dtype, num_oov_buckets, vocab_size, default_value)
+
+
+def index_table_from_dataset(
+    dataset: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: int | None = None,
+    default_value: int = -1,
+    key_dtype: Any = dtypes.string,
+    name: str | None = None,
+) -> Any:
+    """A table of the elements of a dataset and their numbers, counted from 0."""
+    pairs = dataset.enumerate().map(lambda number, key: (key, number))
+    return _table(pairs, key_dtype, num_oov_buckets, vocab_size, default_value)
+
+
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Dataset:  # noqa: N802
     """`Dataset.counter`."""
     return Dataset.counter(start, step, dtype)
@@ -331,12 +394,14 @@ __all__ = [
     "group_by_reducer",
     "group_by_window",
     "ignore_errors",
+    "index_table_from_dataset",
     "load",
     "make_batched_features_dataset",
     "make_csv_dataset",
     "map_and_batch",
     "pad_to_cardinality",
     "parallel_interleave",
+    "parse_example_dataset",
     "prefetch_to_device",
     "rejection_resample",
     "sample_from_datasets",
@@ -344,6 +409,7 @@ __all__ = [
     "scan",
     "shuffle_and_repeat",
     "snapshot",
+    "table_from_dataset",
     "take_while",
     "unbatch",
     "unique",

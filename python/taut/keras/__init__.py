@@ -3,8 +3,8 @@
 `taut.keras` is the package `keras` itself with Taut as its backend: `taut.keras.layers` is `keras.layers`. Importing it
 registers the backend (see `taut.keras.hook`), so it must be imported before Keras is imported with another one.
 
-Two things are added: `Sequential` takes plain functions of a tensor, and `losses` and `metrics` have the short names of
-`tf.keras` (`MSE`, `mae`, ...).
+Three things are added: `Sequential` takes plain functions of a tensor, `losses` and `metrics` have the short names of
+`tf.keras` (`MSE`, `mae`, ...), and `preprocessing` has its generators and tokenizers.
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ for _name in ("losses", "metrics"):
     for _short, _value in vars(getattr(_keras._tf_keras.keras, _name)).items():
         if not _short.startswith("_"):
             _module.__dict__.setdefault(_short, _value)
+
+# With `text` and the generators, which `tf.keras` has and `keras` has not.
+preprocessing = importlib.import_module("keras._tf_keras.keras.preprocessing")
+sys.modules["taut.keras.preprocessing"] = preprocessing
+for _name in ("image", "sequence", "text"):
+    sys.modules[f"taut.keras.preprocessing.{_name}"] = importlib.import_module(f"{preprocessing.__name__}.{_name}")
 
 for _name, _module in list(sys.modules.items()):
     if _name.startswith("keras.") and not _name.startswith(("keras.src", "keras._", "keras.backend")):

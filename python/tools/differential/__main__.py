@@ -70,6 +70,10 @@ def plain(tf: Any, value: Any) -> Any:
         return [plain(tf, part) for part in value.take(20)]
     if isinstance(value, tf.IndexedSlices):
         return [plain(tf, value.values), plain(tf, value.indices)]
+    if isinstance(value, tf.RaggedTensor):
+        return [plain(tf, value.flat_values), plain(tf, value.nested_row_splits), plain(tf, value.shape)]
+    if isinstance(value, tf.SparseTensor):
+        return [plain(tf, part) for part in (value.indices, value.values, value.dense_shape)]
     if hasattr(value, "numpy"):
         value = value.numpy()
     if isinstance(value, (np.ndarray, np.generic)):
