@@ -47,6 +47,8 @@ class Dataset(PythonStages):
         # An iterator that has computed its first element for its specs. The next iteration takes it.
         self._begun: DatasetIterator | None = None
         self._find_elements, self._find_spec = elements, spec
+        # The specs of all elements, given those of the first.
+        self._of_first: Callable[[Any], Any] = _specs.of_first
         self._options = options or Options()
 
     @functools.cached_property
@@ -81,11 +83,15 @@ class Dataset(PythonStages):
 
     def _same(self, native: _native.Dataset) -> Dataset:
         """A stage that leaves the elements as they are, the last one at the end."""
-        return self._stage(native, lambda: self._elements, lambda: self._spec)
+        made = self._stage(native, lambda: self._elements, lambda: self._spec)
+        made._of_first = self._of_first
+        return made
 
     def _uniform(self, native: _native.Dataset) -> Dataset:
         """A stage that changes the number or the order of the elements."""
-        return self._stage(native, lambda: _specs.uniform(self._elements), lambda: self._spec)
+        made = self._stage(native, lambda: _specs.uniform(self._elements), lambda: self._spec)
+        made._of_first = self._of_first
+        return made
 
     @classmethod
     def _of(cls, native: _native.Dataset) -> Dataset:
@@ -339,10 +345,13 @@ class Dataset(PythonStages):
         shapes = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
         values = [] if padding_values is None else nest.flatten(padding_values)
         size = size_of("padded_batch", "batch_size", batch_size, 1)
-        return self._stage(
+        exact = size if drop_remainder else None
+        made = self._stage(
             self._native.padded_batch(size, shapes, values, drop_remainder),
-            spec=lambda: _specs.padded_spec(self._spec, shapes, size if drop_remainder else None),
+            spec=lambda: _specs.padded_spec(self._spec, shapes, exact),
         )
+        made._of_first = lambda first: _specs.padded_of_first(first, shapes, exact)
+        return made
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """Splits elements into their rows."""
@@ -474,7 +483,7 @@ class Dataset(PythonStages):
 
         A first element is computed for this only if a stage does not tell otherwise, and is delivered later.
         """
-        return (self._spec or _specs.merged(self._elements)) or _specs.of_first(self._first_spec())
+        return (self._spec or _specs.merged(self._elements)) or self._of_first(self._first_spec())
 
     def _first_spec(self) -> Any:
         """The types and shapes of the first element."""
@@ -490,6 +499,11 @@ class Dataset(PythonStages):
             self._begun = begun
             return begun._next_spec()
 
+    def _spec_of_all(self) -> Any:
+        """Specs that fit all elements, without None where all have one size; None if the stages do not tell."""
+        known = self._elements
+        return known.each if known is not None and known.is_uniform else self._spec
+
     def _but_the_last(self) -> _specs.MaybeElements:
         known = self._elements
         return None if known is None else _specs.exactly(known.each)
@@ -503,7 +517,9 @@ class Dataset(PythonStages):
         return DatasetIterator(self._native.iterate((epoch, 0)), self)
 
     def __iter__(self) -> Any:
-        return traced_iterator(self, self._first_spec()) if _native.is_tracing() else self._start()
+        if _native.is_tracing():
+            return traced_iterator(self, self._spec_of_all() or self._first_spec())
+        return self._start()
 
     def iterate(self, position: tuple[int, int] | None = None) -> DatasetIterator:
         """An iterator that resumes at a `DatasetIterator.position`."""
