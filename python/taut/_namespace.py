@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _native, _raw_ops
 from ._missing import explain
-from ._surface import SURFACE, Missing, Object, OpName, Row, Wrapped
+from ._surface import SURFACE, Object, OpName, Row, Wrapped
 from .recording import recorded
 
 #: Modules of functions that compute tensors from tensors. Their calls are recorded as one each.
@@ -40,8 +40,6 @@ def resolve(name: str, row: Row) -> Any:
             return found
         case Wrapped(module, function, op):
             return getattr(importlib.import_module(module), function)(name, getattr(_raw_ops, op))
-        case Missing(full_name):
-            return importlib.import_module("taut.keras.backend.missing").missing(full_name)
 
 
 def _without_annotations(function: Callable[..., Any]) -> inspect.Signature:

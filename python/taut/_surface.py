@@ -32,13 +32,7 @@ class Wrapped(NamedTuple):
     op: str
 
 
-class Missing(NamedTuple):
-    """A function of Keras's backend interface that is not implemented: calling it raises NotImplementedError."""
-
-    name: str
-
-
-Row = OpName | Object | Wrapped | Missing
+Row = OpName | Object | Wrapped
 Rows = dict[str, Row]
 
 
@@ -62,11 +56,6 @@ def wrapped(function: str, names: str) -> Rows:
     """Ops behind `keras.ops`, as `public` or `public=op`, with one of Keras's rules of type promotion."""
     module = "taut.keras.backend.ops.numpy.elementwise"
     return {public: Wrapped(module, function, own) for public, own in _pairs(names)}
-
-
-def missing(names: str) -> Rows:
-    """Functions behind `keras.ops` that are not implemented, as `public` or `public=name in keras.ops`."""
-    return {public: Missing(own) for public, own in _pairs(names)}
 
 
 def modules(names: str) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _native
@@ -308,17 +308,29 @@ def _weak(thing: Any) -> Any:
 
 _waiting: list[Restore] = []
 
+#: Called with whether values wait, when that changes.
+_observers: list[Callable[[bool], None]] = []
+
+
+def observe_waiting(observer: Callable[[bool], None]) -> None:
+    """Calls a function when values begin to wait for their variables, and when none wait any longer."""
+    _observers.append(observer)
+
 
 def wait(restore: Restore) -> None:
     """Keeps values until their variables are created."""
     if restore.values:
         _waiting.append(restore)
+        for observer in _observers:
+            observer(True)
 
 
 def cancel(restore: Restore) -> None:
     """Drops the values that still wait."""
     if restore in _waiting:
         _waiting.remove(restore)
+        for observer in _observers:
+            observer(bool(_waiting))
 
 
 def variables_made(thing: Any) -> None:

@@ -12,6 +12,18 @@ __all__ = ["ForwardAccumulator", "GradientTape"]
 __getattr__, __dir__ = _namespace.plain(__name__)
 
 
+def _as_tensors(primals: Any, tangents: Any) -> Any:
+    """Tangents with numbers and arrays as tensors of their primals' types."""
+    flat = nest.flatten(tangents)
+    if len(flat) != len(nest.flatten(primals)):
+        return tangents
+    converted = [
+        tangent if isinstance(tangent, _native.Array) or tangent is None else _native.as_tensor(tangent, primal.dtype)
+        for primal, tangent in zip(nest.flatten(primals), flat)
+    ]
+    return nest.pack_sequence_as(tangents, converted)
+
+
 class ForwardAccumulator:
     """Computes Jacobian-vector products alongside the values (forward mode).
 
@@ -24,7 +36,7 @@ class ForwardAccumulator:
     """
 
     def __init__(self, primals: Any, tangents: Any) -> None:
-        self._native = call_recorded(_native.ForwardAccumulator, primals, tangents)
+        self._native = call_recorded(_native.ForwardAccumulator, primals, _as_tensors(primals, tangents))
 
     def __enter__(self) -> ForwardAccumulator:
         self._native.__enter__()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from . import _native, config, memory, nest
 from ._common import refuse
 from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
-from .errors import DTypeError, InvalidArgumentError
+from .errors import DTypeError, InvalidArgumentError, OutOfRangeError
 from .open_sizes import Traces
 from .spec import TensorSpec
 from .type_spec import is_of_parts
@@ -286,10 +286,13 @@ class Function:
         if config.functions_run_eagerly() and not _native.is_tracing():
             return self.python_function(*args, **kwargs)
         args, kwargs = self._arguments(args, kwargs)
-        if self._input_signature is None:
-            return self._native(*args, **kwargs)
         try:
+            if self._input_signature is None:
+                return self._native(*args, **kwargs)
             return self._native(*self._typed(args), **kwargs)
+        except StopIteration:
+            # A function that runs op by op has asked an iterator for an element in Python. A traced one raises this class.
+            raise OutOfRangeError("the dataset has no more elements") from None
         except InvalidArgumentError as error:
             if "by its input signature" in str(error) and not isinstance(error, TypeError):
                 raise DTypeError(str(error)) from None

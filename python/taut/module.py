@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -112,3 +113,31 @@ def _is_variable(part: Any) -> bool:
 def _holds_variables(part: Any) -> bool:
     """Whether it is a Keras layer, or another object that lists its variables."""
     return not isinstance(part, type) and isinstance(getattr(part, "trainable_variables", None), (list, tuple))
+
+
+#: The parts of modules' lists and dicts when they were last read while values waited.
+_last_read: weakref.WeakKeyDictionary[Module, dict[str, list[int]]] = weakref.WeakKeyDictionary()
+
+
+def _read_while_values_wait(self: Module, name: str) -> Any:
+    """Reads an attribute of a module. Variables that were added to a list or a dict of it take their values first: nothing else
+    tells that they were added."""
+    found = object.__getattribute__(self, name)
+    if isinstance(found, (list, dict)) and not name.startswith("__"):
+        parts = [id(part) for part in _leaves(found)]
+        known = _last_read.setdefault(self, {})
+        if known.get(name) != parts:
+            known[name] = parts
+            _trackable.variables_made(found)
+    return found
+
+
+def _when_values_wait(waiting: bool) -> None:
+    """Watches the reads of attributes only while values of a checkpoint wait for variables, for they take time."""
+    if waiting:
+        Module.__getattribute__ = _read_while_values_wait  # type: ignore[method-assign, assignment]
+    elif "__getattribute__" in vars(Module):
+        del Module.__getattribute__
+
+
+_trackable.observe_waiting(_when_values_wait)

@@ -148,6 +148,12 @@ class TensorArray:
         made._parts, made._rows, made._whole = parts, rows, whole
         return made
 
+    def _of_many_shapes(self) -> TensorArray:
+        """An empty array of this size whose elements may differ in shape, as the parts of `split` do."""
+        made = TensorArray(self._dtype, 0, self._dynamic, infer_shape=False, element_shape=self._shape)
+        made._parts = [None] * len(self)
+        return made
+
     # As one tensor.
 
     def _write_row(self, index: Any, value: _native.Tensor) -> TensorArray:
@@ -204,7 +210,9 @@ class TensorArray:
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Returns an array whose elements are parts of a tensor of these lengths."""
-        return self._filled("split", as_tuple(raw.split(self._element(value), as_ints(lengths), 0)))
+        parts = as_tuple(raw.split(self._element(value), as_ints(lengths), 0))
+        made = self if len({part.shape[0] for part in parts}) < 2 else self._of_many_shapes()
+        return made._filled("split", parts)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Writes the rows of a tensor at these indices; returns the array."""

@@ -326,7 +326,6 @@ class CheckpointManager:
             return self._latest
         if self._init is not None:
             self._init()
-            self._remember_step()
         return None
 
 

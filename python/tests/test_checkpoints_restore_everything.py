@@ -340,3 +340,70 @@ def test_a_list_that_is_changed_elsewhere_is_not_saved_without_the_change(tmp_pa
     own.append(tf.Variable(0.0))
     with pytest.raises(ValueError, match="changed later"):
         restore.save(str(tmp_path / "y"))
+
+
+def test_values_wait_for_variables_that_are_added_to_lists_and_dicts(tmp_path):
+    def filled(start):
+        module = tf.Module()
+        module.rows, module.named, module.nested = [], {}, []
+        module.rows.append(tf.Variable(start + 1.0))
+        module.named["k"] = tf.Variable(start + 2.0)
+        module.rows.append(tf.Variable(start + 3.0))
+        module.nested.append({"a": []})
+        module.nested[0]["a"].append(tf.Variable(start + 4.0))
+        return module
+
+    path = tf.train.Checkpoint(module=filled(0.0)).save(str(tmp_path / "ck"))
+    empty = tf.Module()
+    status = tf.train.Checkpoint(module=empty).restore(path)
+    other = filled(100.0)
+    empty.rows, empty.named, empty.nested = [], {}, []
+    empty.rows.append(other.rows[0])
+    empty.named["k"] = other.named["k"]
+    empty.rows.append(other.rows[1])
+    empty.nested.append({"a": []})
+    empty.nested[0]["a"].append(other.nested[0]["a"][0])
+    # TensorFlow 2.21 gives these values.
+    assert [float(v) for v in (*empty.rows, empty.named["k"], empty.nested[0]["a"][0])] == [1.0, 3.0, 2.0, 4.0]
+    status.assert_consumed()
+
+
+def test_values_wait_for_layers_that_a_call_makes(tmp_path):
+    class Lazy(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = []
+
+        def __call__(self, x):
+            if not self.parts:
+                self.parts.append(tf.Variable(7.0))
+            return x * self.parts[0]
+
+    saved = Lazy()
+    saved(1.0)
+    saved.parts[0].assign(5.0)
+    path = tf.train.Checkpoint(saved).save(str(tmp_path / "ck"))
+    for call in (lambda module: module, lambda module: tf.function(lambda x: module(x))):
+        restored = Lazy()
+        status = tf.train.Checkpoint(restored).restore(path)
+        assert float(call(restored)(tf.constant(2.0))) == 10.0
+        status.assert_consumed()
+
+
+def test_the_first_save_after_an_initialization_is_due(tmp_path):
+    step, value = tf.Variable(0), tf.Variable(0.0)
+    manager = tf.train.CheckpointManager(
+        tf.train.Checkpoint(value=value, step=step),
+        str(tmp_path),
+        max_to_keep=3,
+        step_counter=step,
+        checkpoint_interval=2,
+        init_fn=lambda: value.assign(7.0),
+    )
+    assert manager.restore_or_initialize() is None and float(value) == 7.0
+    saved = []
+    for i in range(6):
+        step.assign(i)
+        saved.append(manager.save() is not None)
+    # As TensorFlow 2.21.
+    assert saved == [True, False, True, False, True, False]

@@ -292,3 +292,47 @@ def test_every_dataset_made_of_a_shuffled_one_draws_anew():
     assert first == second
     fixed = source.shuffle(100, seed=3, reshuffle_each_iteration=False)
     assert [int(x) for x in fixed.take(5)] == [int(x) for x in fixed.take(5)]
+
+
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+def test_strings_are_saved_and_loaded(tmp_path, compression):
+    made = tf.data.Dataset.from_tensor_slices(({"a": [1, 2]}, ["x", ""], [["é", "b"], ["", "long"]]))
+    for name, dataset in {"one": made, "batch": made.batch(2)}.items():
+        path = str(tmp_path / name)
+        dataset.save(path, compression=compression)
+        loaded = tf.data.Dataset.load(path, compression=compression)
+        assert loaded.element_spec == dataset.element_spec
+        for (a, x, y), (b, z, w) in zip(loaded.as_numpy_iterator(), dataset.as_numpy_iterator(), strict=True):
+            assert np.all(a["a"] == b["a"]) and np.all(x == z) and np.all(y == w)
+
+
+def test_specs_of_padded_batches_do_not_have_the_sizes_of_the_first():
+    # The specs of TensorFlow 2.21.
+    ones = tf.data.Dataset.range(1, 5).map(lambda n: tf.ones([n]))
+    assert ones.padded_batch(2).element_spec == tf.TensorSpec([None, None])
+    assert ones.padded_batch(2).prefetch(1).element_spec == tf.TensorSpec([None, None])
+    assert ones.padded_batch(2, drop_remainder=True).element_spec == tf.TensorSpec([2, None])
+    assert ones.padded_batch(3, padded_shapes=[6]).element_spec == tf.TensorSpec([None, 6])
+    assert [x.shape for x in ones.padded_batch(2)] == [(2, 2), (2, 4)]
+
+
+def test_buckets_pad_to_their_boundaries_without_shapes():
+    rows = [[0], [1, 2, 3], [4, 5], [6, 7, 8, 9, 10], [11]]
+    dataset = tf.data.Dataset.from_generator(lambda: iter(rows), tf.int64, output_shapes=[None])
+
+    def buckets(**options):
+        return dataset.bucket_by_sequence_length(lambda x: tf.shape(x)[0], [3, 6], [2, 2, 2], **options)
+
+    # As TensorFlow 2.21.
+    assert buckets().element_spec == tf.TensorSpec([None, None], tf.int64)
+    assert buckets(padded_shapes=[6]).element_spec == tf.TensorSpec([None, 6], tf.int64)
+    found = [x.tolist() for x in buckets(pad_to_bucket_boundary=True).as_numpy_iterator()]
+    assert found == [[[0, 0], [4, 5]], [[1, 2, 3, 0, 0], [6, 7, 8, 9, 10]], [[11, 0]]]
+
+
+def test_classes_of_rejection_resample_are_int32():
+    made = tf.data.Dataset.from_tensor_slices([0.0, 1.0] * 4).rejection_resample(
+        lambda x: tf.cast(x, tf.int32), [0.5, 0.5], initial_dist=[0.5, 0.5], seed=1
+    )
+    assert made.element_spec == (tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.float32))
+    assert all(kind.dtype == tf.int32 and int(kind) == int(x) for kind, x in made)

@@ -139,3 +139,14 @@ def test_multiply_no_nan():
     dx, dy = tape.gradient(z, [x, y])
     np.testing.assert_array_equal(dx, [0, 0, 3, 2])
     np.testing.assert_array_equal(dy, [INF, NAN, 2, INF])
+
+
+def test_tangents_may_be_numbers():
+    # As TensorFlow 2.21: 27, 32.
+    x, v = tf.constant(3.0), tf.Variable(2.0)
+    with tf.autodiff.ForwardAccumulator(x, 1.0) as acc:
+        y = x**3
+    assert float(acc.jvp(y)) == 27.0
+    with tf.autodiff.ForwardAccumulator([x, v], [1.0, 10.0]) as acc:
+        y = v * x
+    assert float(acc.jvp(y)) == 32.0

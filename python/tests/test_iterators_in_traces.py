@@ -242,3 +242,38 @@ def test_training_steps_take_batches_from_an_iterator():
         np.testing.assert_allclose(step(iterator), np.mean((rows @ want) ** 2), rtol=1e-4)
         want -= 0.001 * (2 / 2 * rows.T @ (rows @ want))
     np.testing.assert_allclose(w, want, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*runs op by op")
+@pytest.mark.parametrize("takes", ["captured", "made inside"])
+def test_a_last_batch_may_be_smaller(takes):
+    # TensorFlow 2.21 gives these batches; the dataset's element_spec has None for their size.
+    batches = tf.data.Dataset.from_tensor_slices(([1.0, 2.0, 3.0], [1, 2, 3])).batch(2)
+    if takes == "captured":
+        iterator = iter(batches)
+
+        @tf.function
+        def step():
+            x, y = next(iterator)
+            return x * 2, y + 1
+
+        found = [step(), step()]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            step()
+    else:
+
+        @tf.function
+        def both():
+            inside = iter(batches)
+            (x, y), (z, w) = next(inside), next(inside)
+            return (x * 2, y + 1), (z * 2, w + 1)
+
+        found = both()
+    assert [(x.numpy().tolist(), y.numpy().tolist()) for x, y in found] == [([2.0, 4.0], [2, 3]), ([6.0], [4])]
+
+
+def test_batches_of_one_size_keep_the_plan():
+    iterator = iter(tf.data.Dataset.range(6).batch(3))
+    step = tf.function(lambda: next(iterator))
+    assert [step().numpy().tolist() for _ in range(2)] == [[0, 1, 2], [3, 4, 5]]
+    assert step.plan().peak_bytes >= 0

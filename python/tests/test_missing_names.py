@@ -167,3 +167,10 @@ def test_concrete_functions():
     assert count.numpy() == 1
     with pytest.raises(TypeError, match="expected"):
         made(tf.ones([3]))
+
+
+@pytest.mark.parametrize("name", ["cpu", "CPU", "/CPU:0", "/cpu:0", "gpu"])
+def test_a_type_is_the_name_of_a_device(name):
+    # TensorFlow 2.21 takes all of these, and places ops softly.
+    with tf.device(name):
+        assert float(tf.constant(1.0) + 1.0) == 2.0

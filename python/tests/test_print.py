@@ -103,3 +103,15 @@ def test_gradients_go_past_it(capsys):
 
     assert float(f(tf.constant(3.0))) == 6.0
     assert capsys.readouterr().err == "9\n"
+
+
+def test_a_file_is_appended_to(tmp_path):
+    # As TensorFlow's "file:///path/to/somewhere".
+    path = tmp_path / "printed"
+    write = tf.function(lambda x: tf.print("x", x, output_stream=f"file://{path}"))
+    write(tf.constant(1))
+    write(tf.constant(2))
+    tf.print("end", output_stream=f"file://{path}")
+    assert path.read_text() == "x 1\nx 2\nend\n"
+    with pytest.raises(ValueError, match="output_stream"):
+        tf.print("x", output_stream="nowhere")

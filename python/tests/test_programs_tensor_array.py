@@ -127,3 +127,9 @@ def test_what_an_array_refuses():
         array.stack()
     with pytest.raises(ValueError, match=r"must have shape \(\), got \(2,\)"):
         array.write(0, 1.0).write(1, [1.0, 2.0])
+
+
+def test_split_makes_elements_of_different_lengths():
+    array = tf.TensorArray(tf.int32, size=2).split(tf.range(5), [2, 3])
+    assert array.read(1).numpy().tolist() == [2, 3, 4]
+    assert array.concat().numpy().tolist() == [0, 1, 2, 3, 4]

@@ -126,14 +126,21 @@ def print(
     name: str | None = None,
 ) -> None:
     """Prints values to standard error or another stream, abbreviated to the first and last `summarize` elements per
-    axis.
+    axis. The stream "file:///path" appends to a file.
 
     In a traced function they are printed whenever it runs, in program order.
     """
+    path = output_stream.removeprefix("file://") if isinstance(output_stream, str) else None
+    if path is not None and (path == output_stream or not path):
+        refuse("print", f'output_stream must be a stream or "file:///path", got {output_stream!r}', ValueError)
 
     def show(shown: Sequence) -> None:
-        stream = sys.stderr if output_stream is None else output_stream
-        builtins.print(*(_format(one, summarize) for one in shown), sep=sep, end=end, file=stream)
+        words = [_format(one, summarize) for one in shown]
+        if path is None:
+            builtins.print(*words, sep=sep, end=end, file=sys.stderr if output_stream is None else output_stream)
+            return
+        with open(path, "a") as file:
+            builtins.print(*words, sep=sep, end=end, file=file)
 
     leaves = nest.flatten(inputs)
     where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _native.Array) and leaf.is_symbolic]

@@ -91,7 +91,8 @@ def device(device_name: Any) -> contextlib.AbstractContextManager[None]:
 
     if device_name is not None and not callable(device_name):
         name = device_name.to_string() if isinstance(device_name, DeviceSpec) else str(device_name)
-        spec = DeviceSpec.from_string(name)
+        # A type alone is a name, too: "cpu".
+        spec = DeviceSpec.from_string(f"/{name}:0" if name.lower() in ("cpu", "gpu", "tpu") else name)
         if spec.device_type not in (None, "CPU") and not get_soft_device_placement():
             refuse("device", f"device_name must be a CPU such as '/CPU:0', the only device, got {name!r}", ValueError)
     return contextlib.nullcontext()

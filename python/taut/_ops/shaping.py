@@ -100,7 +100,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
 
 def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Removes axes of size one: the given ones, or all if none are given."""
-    axes = None if axis is None else as_ints(axis)
+    axes = None if axis is None else list(dict.fromkeys(as_ints(axis)))
     return raw.squeeze(input, axes or None)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _native, _raw_ops as raw
 from ..data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, DatasetIterator, TracedIterator
+from ..data._iterators import traced_iterator
 from ..errors import DynamicShapeError
 from ..recording import call_with_functions
 from . import loops, values
@@ -25,7 +26,8 @@ def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable |
             raise DynamicShapeError(values.problem(message, remedy))
         if dataset._elements is not None and count > 0:
             last = dataset._elements.last
-        elements = iter(dataset)
+        # The last element, which may be smaller, has a copy of the body.
+        elements = traced_iterator(dataset, dataset._elements.each)
     else:
         elements = dataset._captured() if isinstance(dataset, DatasetIterator) else dataset
     spec = last if count == 1 and last is not None else elements.element_spec

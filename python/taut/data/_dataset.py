@@ -47,6 +47,8 @@ class Dataset(PythonStages):
         # An iterator that has computed its first element for its specs. The next iteration takes it.
         self._begun: DatasetIterator | None = None
         self._find_elements, self._find_spec = elements, spec
+        # The specs of all elements, given those of the first.
+        self._of_first: Callable[[Any], Any] = _specs.of_first
         self._options = options or Options()
         # The classes of ragged and sparse tensors; None for a dataset that has none, or of which they are not known.
         self._composites: _composites.Kinds | None = None
@@ -83,15 +85,15 @@ class Dataset(PythonStages):
 
     def _same(self, native: _native.Dataset) -> Dataset:
         """A stage that leaves the elements as they are, the last one at the end."""
-        return self._with_composites(self._stage(native, lambda: self._elements, lambda: self._spec))
+        return self._like_this(self._stage(native, lambda: self._elements, lambda: self._spec))
 
     def _uniform(self, native: _native.Dataset) -> Dataset:
         """A stage that changes the number or the order of the elements."""
-        return self._with_composites(self._stage(native, lambda: _specs.uniform(self._elements), lambda: self._spec))
+        return self._like_this(self._stage(native, lambda: _specs.uniform(self._elements), lambda: self._spec))
 
-    def _with_composites(self, made: Dataset) -> Dataset:
-        """A dataset of which batches and rows have the same classes as those of this one."""
-        made._composites = self._composites
+    def _like_this(self, made: Dataset) -> Dataset:
+        """A dataset whose elements have the same classes and specs as those of this one."""
+        made._composites, made._of_first = self._composites, self._of_first
         return made
 
     @classmethod
@@ -354,10 +356,13 @@ class Dataset(PythonStages):
         shapes = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
         values = [] if padding_values is None else nest.flatten(padding_values)
         size = size_of("padded_batch", "batch_size", batch_size, 1)
-        return self._stage(
+        exact = size if drop_remainder else None
+        made = self._stage(
             self._native.padded_batch(size, shapes, values, drop_remainder),
-            spec=lambda: _specs.padded_spec(self._spec, shapes, size if drop_remainder else None),
+            spec=lambda: _specs.padded_spec(self._spec, shapes, exact),
         )
+        made._of_first = lambda first: _specs.padded_of_first(first, shapes, exact)
+        return made
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """Splits elements into their rows."""
@@ -404,7 +409,7 @@ class Dataset(PythonStages):
         taken = self._native.take(most)
         if 0 <= total <= most:
             return self._same(taken)
-        return self._with_composites(self._stage(taken, self._but_the_last, lambda: self._spec))
+        return self._like_this(self._stage(taken, self._but_the_last, lambda: self._spec))
 
     def skip(self, count: int, name: str | None = None) -> Dataset:
         """Skips the first `count` elements; all of them if it is negative."""
@@ -493,7 +498,7 @@ class Dataset(PythonStages):
 
         A first element is computed for this only if a stage does not tell otherwise, and is delivered later.
         """
-        return (self._spec or _specs.merged(self._elements)) or _specs.of_first(self._first_spec())
+        return (self._spec or _specs.merged(self._elements)) or self._of_first(self._first_spec())
 
     def _first_spec(self) -> Any:
         """The types and shapes of the first element."""
@@ -509,6 +514,11 @@ class Dataset(PythonStages):
             self._begun = begun
             return begun._next_spec()
 
+    def _spec_of_all(self) -> Any:
+        """Specs that fit all elements, without None where all have one size; None if the stages do not tell."""
+        known = self._elements
+        return known.each if known is not None and known.is_uniform else self._spec
+
     def _but_the_last(self) -> _specs.MaybeElements:
         known = self._elements
         return None if known is None else _specs.exactly(known.each)
@@ -522,7 +532,9 @@ class Dataset(PythonStages):
         return DatasetIterator(self._native.iterate((epoch, 0)), self)
 
     def __iter__(self) -> Any:
-        return traced_iterator(self, self._first_spec()) if _native.is_tracing() else self._start()
+        if _native.is_tracing():
+            return traced_iterator(self, self._spec_of_all() or self._first_spec())
+        return self._start()
 
     def iterate(self, position: tuple[int, int] | None = None) -> DatasetIterator:
         """An iterator that resumes at a `DatasetIterator.position`."""

@@ -195,7 +195,7 @@ class DatasetIterator(Iterator):
 
     def _captured(self) -> TracedIterator:
         """This iterator in a traced function that uses it without taking it as an argument."""
-        return TracedIterator(lambda _inputs: self, [], self._next_spec())
+        return TracedIterator(lambda _inputs: self, [], self._dataset._spec_of_all() or self._next_spec())
 
 
 class TracedIterator(Iterator):

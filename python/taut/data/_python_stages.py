@@ -11,7 +11,7 @@ from .. import _native, dtypes, nest
 from ..errors import InvalidArgumentError, OpError, OutOfRangeError
 from ..spec import TensorSpec
 from . import _composites, _files, _specs, _stages
-from ._structures import fill_unknown, size_of
+from ._structures import fill_unknown, flat_shapes, size_of
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
@@ -101,7 +101,7 @@ class PythonStages:
                 f"got {len(bucket_batch_sizes)}"
             )
         if pad_to_bucket_boundary and padded_shapes is None:
-            raise ValueError("pad_to_bucket_boundary needs padded_shapes, with None for padded dimensions")
+            padded_shapes = nest.map_structure(lambda spec: spec.shape, self.element_spec)
         length = _stages.traced(element_length_func)
 
         def bucket(*element: Any) -> int:
@@ -120,8 +120,15 @@ class PythonStages:
                 shapes = fill_unknown(shapes, bucket_boundaries[number] - 1)
             return window.padded_batch(bucket_batch_sizes[number], shapes, padding_values, drop_remainder)
 
+        def spec() -> Any:
+            if no_padding:
+                return _specs.batched_spec(self._spec, None)
+            shapes = [] if padded_shapes is None else flat_shapes(padded_shapes, None)
+            unknown = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
+            return _specs.padded_spec(self._spec, unknown, None)
+
         size = bucket_batch_sizes.__getitem__
-        return self._python_stage(lambda: _stages.grouped(self, bucket, batched, size, self._holding))
+        return self._python_stage(lambda: _stages.grouped(self, bucket, batched, size, self._holding), spec=spec)
 
     def ragged_batch(
         self,
@@ -197,7 +204,7 @@ class PythonStages:
             )
         return self._python_stage(
             lambda: _stages.resampled(self, key, target, initial, [start, next(runs)]),
-            spec=lambda: None if self._spec is None else (TensorSpec([], dtypes.int64), self._spec),
+            spec=lambda: None if self._spec is None else (TensorSpec([], dtypes.int32), self._spec),
         )
 
     @staticmethod

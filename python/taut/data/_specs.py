@@ -66,6 +66,11 @@ def of_first(structure: Any) -> Any:
     return _resized(structure, lambda shape: [None, *shape[1:]] if shape.rank else shape)
 
 
+def padded_of_first(structure: Any, shapes: list, size: int | None) -> Any:
+    """The specs of a first padded batch as those of all: the sizes of elements are known only where `shapes` has them."""
+    return padded_spec(_resized(structure, lambda shape: [None] * (len(shape) - 1)), shapes, size)
+
+
 def rows(structure: Any) -> Any:
     """The specs of the rows of tensors with these specs."""
     return _resized(structure, lambda shape: shape[1:])

@@ -159,7 +159,7 @@ def resampled(
         # Classes that do not occur cannot be accepted; they do not limit the others.
         ratio = np.divide(target, chances, out=np.zeros_like(target), where=chances > 0)
         if generator.random() * ratio.max() < ratio[kind]:
-            yield _native.own_tensor(np.int64(kind)), element
+            yield _native.own_tensor(np.int32(kind)), element
 
 
 def drawn_numbers(seed: list[int]) -> Iterator:
