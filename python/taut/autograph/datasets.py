@@ -15,8 +15,9 @@ from . import loops, values
 def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable | None, body: Callable) -> None:
     """A `for` over a dataset or an iterator. All elements have one spec, except perhaps the last of a known number."""
     count, last = UNKNOWN_CARDINALITY, None
+    total: Any = count
     if isinstance(dataset, Dataset):
-        count = dataset._native.cardinality()
+        count, total = dataset._count_in_trace()
         if count == 0:
             return
         if dataset._elements is None:
@@ -36,7 +37,7 @@ def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable |
             return raw.less(at, at + 1)
         if count == UNKNOWN_CARDINALITY:
             return elements.has_next()
-        return raw.less(at, count if last == spec else count - 1)
+        return raw.less(at, total if last == spec else total - 1)
 
     def loop(tensors: list, enter: Callable, leave: Callable) -> list:
         def holds(states: list) -> Any:

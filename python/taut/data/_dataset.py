@@ -503,7 +503,14 @@ class Dataset(PythonStages):
         return DatasetIterator(self._native.iterate((epoch, 0)), self)
 
     def __iter__(self) -> Any:
-        return traced_iterator(self, self._first_spec()) if _native.is_tracing() else self._start()
+        if not _native.is_tracing():
+            return self._start()
+        return traced_iterator(lambda _inputs: self, [], self._first_spec())
+
+    def _count_in_trace(self) -> tuple[int, Any]:
+        """The cardinality, and the same as a traced loop compares with it. In place of more than one, the first may be two."""
+        count = self._native.cardinality()
+        return count, count
 
     def iterate(self, position: tuple[int, int] | None = None) -> DatasetIterator:
         """An iterator that resumes at a `DatasetIterator.position`."""
