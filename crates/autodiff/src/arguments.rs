@@ -131,7 +131,7 @@ pub(crate) enum HandleSource {
 
 /// The trace whose arguments are being made, if the variable is one of them.
 pub(crate) fn binding(id: u64) -> Option<Arc<VariableArguments>> {
-    BINDING.with_borrow(|binding| binding.clone()).filter(|arguments| arguments.ids.contains(&id))
+    BINDING.with_borrow(Clone::clone).filter(|arguments| arguments.ids.contains(&id))
 }
 
 /// Notes a use of a variable in the traces in progress: it is one of their arguments only through the handle that they were given.
