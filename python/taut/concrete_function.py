@@ -10,7 +10,7 @@ import numpy as np
 from . import _native, dtypes, nest
 from .errors import DTypeError, DynamicShapeError
 from .spec import TensorSpec
-from .type_spec import is_of_parts
+from .type_spec import VariableSpec, is_of_parts
 
 if TYPE_CHECKING:
     from .function import Function
@@ -62,14 +62,19 @@ def as_spec(leaf: Any) -> Any:
     return TensorSpec(leaf.shape, leaf.dtype) if is_tensor else leaf
 
 
-def signature_key(arguments: Any) -> Any:
-    """What two calls with one signature have in common; None if an argument cannot be compared by its value."""
+def signature_key(arguments: Any, by_identity: bool) -> Any:
+    """What two calls with one signature have in common; None if an argument cannot be compared by its value. Variables are
+    compared by identity, or by their specs and by which are the same.
+    """
     parts: list[tuple] = []
+    numbers: list[int] = []
     for leaf in nest.flatten(arguments):
         if isinstance(leaf, TensorSpec):
             parts.append((TensorSpec, leaf.dtype.name, leaf.shape))
         elif isinstance(leaf, _native.Variable):
-            parts.append((_native.Variable, leaf.id))
+            numbers.append(leaf.id)
+            spec = (leaf.dtype.name, tuple(leaf.shape), leaf.trainable, numbers.index(leaf.id))
+            parts.append((type(leaf), leaf.id if by_identity else spec))
         elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)):
             parts.append((type(leaf), leaf))
         else:
@@ -89,15 +94,31 @@ def _is_of_strings(leaf: Any) -> bool:
     return isinstance(leaf, TensorSpec) and leaf.dtype == dtypes.string
 
 
-def _named(argument: Any, name: str) -> Any:
-    """An argument whose specs have the names of its parameter and of their place in it: `name_key_0`."""
-    if isinstance(argument, TensorSpec):
-        return TensorSpec(argument.shape, argument.dtype, argument.name or name or None)
-    if isinstance(argument, dict):
-        return {key: _named(part, f"{name}_{key}") for key, part in argument.items()}
-    if isinstance(argument, (list, tuple)) and not hasattr(argument, "_fields"):
-        return type(argument)(_named(part, f"{name}_{i}") for i, part in enumerate(argument))
-    return argument
+class _Names:
+    """Names the specs of arguments after their parameters, and numbers the variables among them."""
+
+    def __init__(self) -> None:
+        self._variables: list[int] = []
+
+    def spec(self, argument: Any, name: str) -> Any:
+        """An argument whose specs have the names of its parameter and of their place in it: `name_key_0`."""
+        if isinstance(argument, TensorSpec):
+            return TensorSpec(argument.shape, argument.dtype, argument.name or name or None)
+        if isinstance(argument, _native.Variable):
+            return self._variable(argument)
+        if hasattr(type(argument), "type_spec"):
+            return argument.type_spec()
+        if isinstance(argument, dict):
+            return {key: self.spec(part, f"{name}_{key}") for key, part in argument.items()}
+        if isinstance(argument, (list, tuple)) and not hasattr(argument, "_fields"):
+            return type(argument)(self.spec(part, f"{name}_{i}") for i, part in enumerate(argument))
+        return argument
+
+    def _variable(self, variable: Any) -> VariableSpec:
+        if variable._id not in self._variables:
+            self._variables.append(variable._id)
+        number = self._variables.index(variable._id)
+        return VariableSpec(variable.shape, variable.dtype, variable.trainable, number)
 
 
 class ConcreteFunction:
@@ -183,6 +204,10 @@ class ConcreteFunction:
         """Raises TypeError for another value than that of the signature."""
         if given is wanted or hasattr(type(wanted), "in_trace"):
             return
+        if isinstance(wanted, _native.Variable) and isinstance(given, _native.Variable):
+            specs = [VariableSpec.from_value(one) for one in (wanted, given)]
+            if specs[0] != specs[1]:
+                raise TypeError(f"{self._function._name}: expected {specs[0]}, got {specs[1]}")
         if isinstance(wanted, _COMPARABLE):
             is_same = isinstance(given, (*_COMPARABLE, np.generic)) and bool(given == wanted)
         elif self._open is None or self._open is self._function:
@@ -210,14 +235,17 @@ class ConcreteFunction:
 
     @property
     def structured_input_signature(self) -> tuple[tuple, dict]:
-        """The positional and the named arguments, with TensorSpecs for tensors, which have the names of the parameters."""
+        """The positional and the named arguments, with TensorSpecs for tensors, which have the names of the parameters, and the
+        specs of variables, datasets and iterators.
+        """
+        names = _Names()
         signature = self._function._signature
         parameters = [] if signature is None else list(signature.parameters.values())
         named = [own.name for own in parameters if own.kind in (own.POSITIONAL_ONLY, own.POSITIONAL_OR_KEYWORD)]
         rest = next((own.name for own in parameters if own.kind is own.VAR_POSITIONAL), "args")
         named += [f"{rest}_{i}" for i in range(len(self._args) - len(named))]
-        args = tuple(_named(arg, name) for arg, name in zip(self._args, named))
-        return args, {name: _named(arg, name) for name, arg in self._kwargs.items()}
+        args = tuple(names.spec(arg, name) for arg, name in zip(self._args, named))
+        return args, {name: names.spec(arg, name) for name, arg in self._kwargs.items()}
 
     @property
     def output_shapes(self) -> Any:
@@ -252,11 +280,21 @@ class ConcreteFunction:
 
     @property
     def variables(self) -> tuple:
-        """The variables that the function reads or writes."""
+        """The variables that the function reads or writes without being given them; all of them, if it depends on which
+        variables it is given.
+        """
         if self._open is not None:
-            return tuple(self._open._native.used_variables(*placeholders(self._trial_arguments())))
+            return tuple(self._open._native.captured_variables(*placeholders(self._trial_arguments())))
         args, kwargs = placeholders(list(self._args)), placeholders(self._kwargs)
-        return tuple(self._function._native.used_variables(*args, **kwargs))
+        return tuple(self._function._native.captured_variables(*args, **kwargs))
+
+    def captures(self, variables: list) -> bool:
+        """Whether it uses one of these variables without being given it, or depends on which variables it is given."""
+        if self._plan is None:
+            # With open dimensions, or op by op, there is no one trace to ask.
+            return True
+        ids = {one.id for one in self.variables}
+        return any(one.id in ids for one in variables)
 
     @property
     def trainable_variables(self) -> tuple:

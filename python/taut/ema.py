@@ -31,7 +31,7 @@ class ExponentialMovingAverage:
         if zero_debias:
             raise ValueError("zero_debias must be False: averages start at the variables' values, not at zero")
         self._decay, self._num_updates, self.name = decay, num_updates, name
-        # By the ids of the variables, which are kept alive so that ids are not reused.
+        # By variable. The variables are kept alive, so that their keys are not reused.
         self._averages: dict[int, tuple[Any, Variable]] = {}
 
     def apply(self, var_list: Iterable) -> None:
@@ -45,11 +45,12 @@ class ExponentialMovingAverage:
             self._step(variable, decay)
 
     def _step(self, variable: Any, decay: Any) -> None:
-        if id(variable) not in self._averages:
+        key = _key(variable)
+        if key not in self._averages:
             with _native.InitScope():
-                self._averages[id(variable)] = (variable, Variable(variable.read_value(), trainable=False))
+                self._averages[key] = (variable, Variable(variable.read_value(), trainable=False))
             variables_made(self)
-        _, average = self._averages[id(variable)]
+        _, average = self._averages[key]
         average.assign_add((variable.read_value() - average) * (1.0 - decay))
 
     @property
@@ -59,7 +60,12 @@ class ExponentialMovingAverage:
 
     def average(self, var: Any) -> Variable | None:
         """The average of a variable; None before the first `apply`."""
-        return self._averages[id(var)][1] if id(var) in self._averages else None
+        return self._averages.get(_key(var), (None, None))[1]
+
+
+def _key(variable: Any) -> int:
+    """Which variable it is. In a trace, another object may stand in for it."""
+    return variable._id if isinstance(variable, _native.Array) else id(variable)
 
 
 __all__ = ["ExponentialMovingAverage"]

@@ -91,15 +91,25 @@ _ARGUMENTS: dict[type, Callable] = {}
 
 def register_argument(kind: type, convert: Callable) -> None:
     """Converts arguments of this class with `convert` before they are part of a signature. Its result has a method
-    `in_trace`, which returns what the traced function takes.
+    `in_trace`, which returns what the traced function takes. That may raise `NeedsArgumentError`.
     """
     _ARGUMENTS[kind] = convert
 
 
-def _converted_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+class NeedsArgumentError(BaseException):
+    """A function that is being traced uses an argument of this class in a way that only the object itself allows. It is traced
+    again, for this object. No error of the program, which must not catch it.
+    """
+
+    def __init__(self, kind: type) -> None:
+        super().__init__(f"a traced function needs the {kind.__name__} itself")
+        self.kind = kind
+
+
+def _converted_arguments(args: tuple, kwargs: dict, excluded: set[type]) -> tuple[tuple, dict]:
     def one(value: Any) -> Any:
         convert = _ARGUMENTS.get(type(value))
-        return value if convert is None else convert(value)
+        return value if convert is None or type(value) in excluded else convert(value)
 
     return tuple(map(one, args)), {name: one(value) for name, value in kwargs.items()}
 
@@ -205,8 +215,9 @@ def _check_creates_once(body: Callable, args: tuple, kwargs: dict) -> None:
 class Function:
     """A Python function that is traced once per signature and then runs as a planned program.
 
-    A signature consists of the types and shapes of tensor arguments, the identities of variables, and the values of
-    everything else. Variables that the first trace creates belong to the function.
+    A signature consists of the types and shapes of tensors and variables, of which arguments are the same variable, and of the
+    values of everything else. A function that shows that it depends on which variable it is given (it reads its name, or
+    keeps state for it) is traced for each. Variables that the first trace creates belong to the function.
     """
 
     def __init__(
@@ -238,6 +249,8 @@ class Function:
         self._name = str(name or getattr(python_function, "__name__", type(python_function).__name__))
         self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
         self._concrete: dict[Any, ConcreteFunction] = {}
+        #: The classes of arguments that the function needs as they are.
+        self._unconverted: set[type] = set()
         self._input_signature = _flat_signature(input_signature)
         self._signature: inspect.Signature | None
         try:
@@ -268,6 +281,8 @@ class Function:
             self._input_signature,
             fuse,
             memory.default_budget() if memory_budget is None else memory_budget,
+            # A recording for open dimensions holds for the variables that it was made with.
+            bool(reduce_retracing) or input_signature is not None,
         )
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -277,15 +292,32 @@ class Function:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         if not _ARGUMENTS.keys().isdisjoint(map(type, (*args, *kwargs.values()))):
-            return _converted_arguments(args, kwargs)
+            return _converted_arguments(args, kwargs, self._unconverted)
         return args, kwargs
+
+    def _take_unconverted(self, needed: NeedsArgumentError, args: tuple, kwargs: dict) -> None:
+        """From now on, passes arguments of a class as they are. Raises the error if these were passed so already."""
+        if needed.kind in self._unconverted or all(type(one) is not needed.kind for one in (*args, *kwargs.values())):
+            raise needed
+        self._unconverted.add(needed.kind)
+
+    def _with_arguments(self, work: Callable, args: tuple, kwargs: dict) -> Any:
+        """The result of `work` for the arguments in canonical form."""
+        try:
+            # The arguments stay alive here: a trace may find them by a number.
+            return work(*self._arguments(args, kwargs))
+        except NeedsArgumentError as needed:
+            self._take_unconverted(needed, args, kwargs)
+        return self._with_arguments(work, args, kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program for these arguments, traced now if necessary."""
         # Inside a trace there are no values to run eagerly on.
         if config.functions_run_eagerly() and not _native.is_tracing():
             return self.python_function(*args, **kwargs)
-        args, kwargs = self._arguments(args, kwargs)
+        return self._with_arguments(self._typed_call, args, kwargs)
+
+    def _typed_call(self, args: tuple, kwargs: dict) -> Any:
         try:
             if self._input_signature is None:
                 return self._native(*args, **kwargs)
@@ -319,41 +351,48 @@ class Function:
 
     def plan(self, *args: Any, **kwargs: Any) -> _native.Plan:
         """Plans a call with these arguments without running it. TensorSpecs stand for tensors."""
-        args, kwargs = self._arguments(args, kwargs)
-        return self._native.plan(*placeholders(list(args)), **placeholders(kwargs))
+        return self._planned(self._native.plan, args, kwargs)
 
     def frontier(self, *args: Any, **kwargs: Any) -> _native.Frontier:
         """The plans of a call for every memory budget, without running it: `rows` of bytes, time, repeated steps and
         micro-batches. TensorSpecs stand for tensors.
         """
-        args, kwargs = self._arguments(args, kwargs)
-        return self._native.frontier(*placeholders(list(args)), **placeholders(kwargs))
+        return self._planned(self._native.frontier, args, kwargs)
 
     def plan_gradient(self, *args: Any, **kwargs: Any) -> tuple[_native.Plan, _native.Plan]:
         """Plans a call under a tape: the forward and the backward program."""
-        args, kwargs = self._arguments(args, kwargs)
-        return self._native.plan_gradient(*placeholders(list(args)), **placeholders(kwargs))
+        return self._planned(self._native.plan_gradient, args, kwargs)
 
     def graph(self, *args: Any, **kwargs: Any) -> str:
         """The traced graph for these arguments, as text."""
-        args, kwargs = self._arguments(args, kwargs)
-        return self._native.graph(*placeholders(list(args)), **placeholders(kwargs))
+        return self._planned(self._native.graph, args, kwargs)
+
+    def _planned(self, native: Callable, args: tuple, kwargs: dict) -> Any:
+        def work(args: tuple, kwargs: dict) -> Any:
+            return native(*placeholders(list(args)), **placeholders(kwargs))
+
+        return self._with_arguments(work, args, kwargs)
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The function for these arguments or TensorSpecs, traced now if necessary."""
         if not args and not kwargs and self._options["input_signature"] is not None:
             args = tuple(self._options["input_signature"])
-        args, kwargs = self._arguments(args, kwargs)
+        return self._with_arguments(self._concrete_for, args, kwargs)
+
+    def _concrete_for(self, args: tuple, kwargs: dict) -> ConcreteFunction:
         args, kwargs = nest.map_structure(as_spec, (args, kwargs))
-        key = signature_key((args, kwargs))
-        found = self._concrete.get(key) if key is not None else None
-        if found is None:
-            found = ConcreteFunction(self, args, kwargs)
-            if key is not None:
-                # As the traces, the last thousand of which are kept.
-                if len(self._concrete) >= 1000:
-                    self._concrete.clear()
-                self._concrete[key] = found
+        given = [leaf for leaf in nest.flatten((args, kwargs)) if isinstance(leaf, _native.Variable)]
+        for by_identity in (False, True) if given else (True,):
+            found = self._concrete.get(signature_key((args, kwargs), by_identity))
+            if found is not None and not (given and not by_identity and found.captures(given)):
+                return found
+        found = ConcreteFunction(self, args, kwargs)
+        key = signature_key((args, kwargs), not given or found.captures(given))
+        if key is not None:
+            # As the traces, the last thousand of which are kept.
+            if len(self._concrete) >= 1000:
+                self._concrete.clear()
+            self._concrete[key] = found
         return found
 
     def _of_tensors(self, args: tuple, kwargs: dict, specs: list[TensorSpec]) -> Function:

@@ -167,8 +167,11 @@ def _common(one: TensorShape, other: TensorShape) -> TensorShape:
 def _recording() -> Iterator[None]:
     """While a function's code is recorded. If a replay calls it, its own calls are not part of that replay."""
     _depth.recordings += 1
+    # What is recorded are calls with these variables.
+    _native.bind_variables_by_identity(True)
     try:
         with replaying(False):
             yield
     finally:
+        _native.bind_variables_by_identity(False)
         _depth.recordings -= 1

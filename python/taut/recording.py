@@ -401,10 +401,14 @@ def is_replaying() -> bool:
 def replaying(is_active: bool) -> Iterator[None]:
     """Sets whether the calls that follow are those of a replay."""
     before, _replay.is_active = _replay.is_active, is_active
+    if is_active:
+        _native.bind_variables_by_identity(True)
     try:
         yield
     finally:
         _replay.is_active = before
+        if is_active:
+            _native.bind_variables_by_identity(False)
 
 
 def sizes(tensor: Any) -> tuple:

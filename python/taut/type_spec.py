@@ -209,6 +209,60 @@ class IteratorSpec(TypeSpec):
         return cls(value.element_spec)
 
 
+class VariableSpec(TypeSpec):
+    """The specification of a variable: its shape and type. Arguments with one `alias_id` are the same variable."""
+
+    __slots__ = ("_alias_id", "_dtype", "_shape", "_trainable")
+
+    def __init__(self, shape: Any, dtype: Any = "float32", trainable: bool = True, alias_id: int | None = None) -> None:
+        from .dtypes import as_dtype
+        from .shape import TensorShape
+
+        self._shape, self._dtype = TensorShape(shape), as_dtype(dtype)
+        self._trainable, self._alias_id = trainable, alias_id
+
+    @property
+    def shape(self) -> Any:
+        """The shape."""
+        return self._shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self._dtype
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch the variable."""
+        return self._trainable
+
+    @property
+    def alias_id(self) -> int | None:
+        """Which variable it is among the arguments of a function."""
+        return self._alias_id
+
+    @property
+    def value_type(self) -> type:
+        """The class of variables."""
+        from .variable import Variable
+
+        return Variable
+
+    def _serialize(self) -> tuple:
+        return self._shape, self._dtype, self._trainable, self._alias_id
+
+    @classmethod
+    def from_value(cls, value: Any) -> VariableSpec:
+        """The specification of a variable."""
+        return cls(value.shape, value.dtype, value.trainable)
+
+    def __repr__(self) -> str:
+        return (
+            f"VariableSpec(shape={self._shape}, dtype={self._dtype!r}, trainable={self._trainable}, "
+            f"alias_id={self._alias_id})"
+        )
+
+
 def is_of_parts(spec: Any) -> bool:
     """Whether it is the specification of something that a traced function takes apart: a ragged or sparse tensor, an extension
     type. It has a method that returns those of the parts.

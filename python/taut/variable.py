@@ -142,6 +142,30 @@ class Variable(_native.Variable):
         _known[made.id] = made
         return made
 
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of the variable that this object stands in for, in a trace: see `variable_arguments`."""
+        original = self.__dict__.get("_original")
+        if original is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        self._note_identity()
+        return getattr(original, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        original = self.__dict__.get("_original")
+        if original is None:
+            super().__setattr__(name, value)
+        else:
+            self._note_identity()
+            setattr(original, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        original = self.__dict__.get("_original")
+        if original is None:
+            super().__delattr__(name)
+        else:
+            self._note_identity()
+            delattr(original, name)
+
     @property
     def name(self) -> str:
         """The name of the variable."""

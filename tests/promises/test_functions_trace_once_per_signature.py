@@ -30,19 +30,38 @@ def test_a_function_is_traced_once_per_signature():
     assert len(traced) == f.trace_count == len(f.traces) == 5
 
 
-def test_variables_are_compared_by_identity():
+def test_variables_are_compared_by_spec_and_by_which_are_the_same():
     a, b = tf.Variable([1.0]), tf.Variable([1.0])
 
     @tf.function(on_retrace="allow")
-    def f(v):
-        return v * 2.0
+    def f(v, w):
+        return v.assign_add(w) * 2.0
 
-    f(a)
+    f(a, b)
     a.assign([5.0])
-    assert f(a).numpy().tolist() == [10.0]
+    assert f(a, b).numpy().tolist() == [12.0]
     assert f.trace_count == 1, "another value of the same variable"
-    assert f(b).numpy().tolist() == [2.0]
-    assert f.trace_count == 2, "another variable"
+    assert f(b, a).numpy().tolist() == [14.0]
+    assert f.trace_count == 1, "other variables of the same type and shape"
+    assert f(a, a).numpy().tolist() == [24.0]
+    assert f.trace_count == 2, "the same variable twice"
+    assert f(b, b).numpy().tolist() == [28.0]
+    assert f.trace_count == 2, "another variable twice"
+
+
+def test_a_function_that_depends_on_which_variable_it_is_given_is_traced_for_each():
+    a, b = tf.Variable([1.0], name="a"), tf.Variable([1.0], name="b")
+
+    @tf.function(on_retrace="allow")
+    def f(v):
+        return v * (2.0 if v.name == "a:0" else 3.0)
+
+    assert [f(v).numpy().tolist() for v in (a, b, a)] == [[2.0], [3.0], [2.0]]
+    assert f.trace_count == 2
+    assert (
+        f.traces[1].reason
+        == f"args[0] was variable `a` float32[1] (id {a.id}) and is variable `b` float32[1] (id {b.id})"
+    )
 
 
 def test_a_report_lists_cost_and_reason_of_each_trace():

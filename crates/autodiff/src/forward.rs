@@ -122,7 +122,7 @@ impl Recorder for Tangents {
 
     fn access(&self, variable: &dyn Any) -> Option<RecordSlot> {
         let variable = variable.downcast_ref::<Variable>()?;
-        let slot = self.state().variables.get(&variable.id()).copied()?;
+        let slot = self.state().variables.get(&variable.key()).copied()?;
         self.retain(slot.entry);
         Some(slot)
     }
@@ -201,7 +201,7 @@ impl ForwardAccumulator {
                 GradientSource::Tensor(tensor) => {
                     tracked.state().tensors.insert(record::watch_id(tensor), slot)
                 }
-                GradientSource::Variable(variable) => tracked.state().variables.insert(variable.id(), slot),
+                GradientSource::Variable(variable) => tracked.state().variables.insert(variable.key(), slot),
             };
             if before.is_some() {
                 return Err(Error::value("primals must be distinct, got one twice").at(line));

@@ -5,6 +5,7 @@
 //! Everything else here builds on those two: custom gradients and rematerialisation are ops with their own rule, forward mode
 //! applies the rule twice, and the gradient of a graph applies the rules while tracing.
 
+mod arguments;
 mod backward;
 mod checkpoint;
 mod custom;
@@ -22,6 +23,7 @@ mod tape;
 mod uses;
 mod variable;
 
+pub use arguments::{VariableArguments, VariableArgumentsGuard, bind_by_identity, is_bound_by_identity};
 pub use checkpoint::{Recomputed, checkpoint, optimization_barrier, recompute_grad};
 pub use custom::{GradientRule, custom_gradient};
 pub use explain::{NoGradientReason, TapeExplanation, TapeRow};

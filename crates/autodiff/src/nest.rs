@@ -29,8 +29,11 @@ pub trait Static: Any + Debug + Send + Sync {
 pub enum Leaf<'a> {
     /// A tensor: its type and shape are part of the signature.
     Tensor(&'a Tensor),
-    /// A variable: its identity is part of the signature.
+    /// A variable: its type and shape are part of the signature, and which other arguments are the same variable. So is its
+    /// identity, if the function shows that it depends on it.
     Variable(&'a Variable),
+    /// A variable whose identity is part of the signature.
+    BoundVariable(&'a Variable),
     /// A plain value.
     Value(&'a dyn Static),
     /// A list or tuple with this many parts, which follow.
@@ -52,6 +55,12 @@ pub trait Nest {
 
     /// The same structure with these tensors in place of its own, in the same order.
     fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Self::Owned;
+}
+
+/// A variable of a structure in [`Nest::rebuild`]. In the arguments of a function that is being traced, it is a handle that
+/// belongs to the trace.
+pub fn rebuilt_variable(variable: &Variable) -> Variable {
+    variable.bound()
 }
 
 /// The tensors of a structure, in order.
@@ -92,7 +101,7 @@ impl Nest for Variable {
     }
 
     fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) -> Variable {
-        self.clone()
+        rebuilt_variable(self)
     }
 }
 

@@ -228,7 +228,7 @@ impl Record {
     /// Tracks a variable from now on.
     pub(crate) fn watch_variable(&self, variable: &Variable, at: Location) -> Option<RecordSlot> {
         let mut state = self.state();
-        if let Some(&slot) = state.variables.get(&variable.id()) {
+        if let Some(&slot) = state.variables.get(&variable.key()) {
             return Some(slot);
         }
         if state.closed {
@@ -236,14 +236,14 @@ impl Record {
         }
         let entry = state.push(TapeEntry::leaf(variable.spec().clone(), at), 1);
         let slot = RecordSlot { entry, output: 0 };
-        state.variables.insert(variable.id(), slot);
+        state.variables.insert(variable.key(), slot);
         state.watched.push(variable.clone());
         Some(slot)
     }
 
     /// The variable's slot, if it is tracked.
     pub(crate) fn variable(&self, variable: &Variable) -> Option<RecordSlot> {
-        self.state().variables.get(&variable.id()).copied()
+        self.state().variables.get(&variable.key()).copied()
     }
 
     pub(crate) fn watched_variables(&self) -> Vec<Variable> {

@@ -421,7 +421,7 @@ impl SourceId {
     fn of(source: &GradientSource) -> SourceId {
         match source {
             GradientSource::Tensor(tensor) => SourceId::Tensor(tensor.identity()),
-            GradientSource::Variable(variable) => SourceId::Variable(variable.id()),
+            GradientSource::Variable(variable) => SourceId::Variable(variable.key()),
         }
     }
 }
@@ -430,7 +430,7 @@ impl SourceId {
 fn is_same(a: &GradientSource, b: &GradientSource) -> bool {
     match (a, b) {
         (GradientSource::Tensor(a), GradientSource::Tensor(b)) => a.same_value_and_links(b),
-        (GradientSource::Variable(a), GradientSource::Variable(b)) => a.id() == b.id(),
+        (GradientSource::Variable(a), GradientSource::Variable(b)) => a.key() == b.key(),
         _ => false,
     }
 }

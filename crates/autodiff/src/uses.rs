@@ -41,7 +41,7 @@ impl Recorder for UseRecorder {
     fn access(&self, variable: &dyn Any) -> Option<RecordSlot> {
         let variable = variable.downcast_ref::<Variable>()?;
         let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !uses.variables.iter().any(|other| other.id() == variable.id()) {
+        if !uses.variables.iter().any(|other| other.untraced_id() == variable.key()) {
             uses.variables.push(variable.clone());
         }
         None

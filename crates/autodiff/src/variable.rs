@@ -1,5 +1,6 @@
 //! Variables: state that is updated in place.
 
+use crate::arguments::{self, HandleSource, VariableArguments};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
@@ -36,7 +37,10 @@ use taut_memory::{Category, Location};
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Variable(Arc<Inner>);
+pub struct Variable {
+    inner: Arc<Inner>,
+    source: HandleSource,
+}
 
 struct Inner {
     id: u64,
@@ -130,7 +134,7 @@ impl VariableBuilder {
         let at = Location::caller();
         let value = evaluate(&value.into()).map_err(|e| e.in_op("variable", []).at(at))?;
         let value = own(&value, self.category, at)?;
-        let variable = Variable(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             name: self.name,
             spec: value.spec().clone(),
@@ -138,7 +142,8 @@ impl VariableBuilder {
             category: self.category,
             value: RwLock::new(Some(value)),
             updating_thread: AtomicUsize::new(0),
-        }));
+        });
+        let variable = Variable { inner, source: HandleSource::Direct };
         create_state(&variable.state()).map_err(|e| e.in_op("variable", [variable.spec()]).at(at))?;
         Ok(variable)
     }
@@ -154,6 +159,8 @@ impl ExternalState for Inner {
     }
 
     fn value(&self) -> Tensor {
+        // A trace that reads the value itself, and not a placeholder of it, is for this variable.
+        arguments::note_identity(self.id);
         let value = match self.value.try_read() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
@@ -203,76 +210,112 @@ impl Variable {
         VariableBuilder::default()
     }
 
-    /// Its id, unique in the process.
+    /// Its id, unique in the process. A function that asks for it while it is traced is traced for each variable.
     pub fn id(&self) -> u64 {
-        self.0.id
+        arguments::note_identity(self.inner.id);
+        self.inner.id
+    }
+
+    /// Its id, for a use that the handle stands for: as a source of gradients, say. In a trace, an argument stays an argument.
+    pub fn key(&self) -> u64 {
+        arguments::note_use(self.inner.id, &self.source);
+        self.inner.id
+    }
+
+    /// Its id, where a trace does not depend on it.
+    pub fn untraced_id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// The trace that this handle is an argument of.
+    pub fn argument_of(&self) -> Option<&Arc<VariableArguments>> {
+        match &self.source {
+            HandleSource::Argument(arguments) => Some(arguments),
+            HandleSource::Direct | HandleSource::Engine => None,
+        }
+    }
+
+    /// A handle for a variable whose use in the trace is known already.
+    #[must_use]
+    pub fn in_engine(self) -> Variable {
+        Variable { source: HandleSource::Engine, ..self }
+    }
+
+    /// The handle that the arguments of a trace contain, while those are made.
+    pub(crate) fn bound(&self) -> Variable {
+        let source = arguments::binding(self.inner.id).map(HandleSource::Argument);
+        Variable { inner: self.inner.clone(), source: source.unwrap_or_else(|| self.source.clone()) }
     }
 
     /// Whether it has another handle.
     pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
+        Arc::strong_count(&self.inner) > 1
     }
 
     /// Its name, if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.0.name.as_deref()
+        arguments::note_identity(self.inner.id);
+        self.inner.name.as_deref()
     }
 
     /// Type and shape; they never change.
     pub fn spec(&self) -> &Spec {
-        &self.0.spec
+        &self.inner.spec
     }
 
     /// Element type.
     pub fn dtype(&self) -> DType {
-        self.0.spec.dtype
+        self.inner.spec.dtype
     }
 
     /// Shape.
     pub fn shape(&self) -> &Shape {
-        &self.0.spec.shape
+        &self.inner.spec.shape
     }
 
     /// Whether tapes watch it automatically.
     pub fn is_trainable(&self) -> bool {
-        self.0.trainable
+        self.inner.trainable
     }
 
     /// The variable as external state of traced functions.
     pub fn state(&self) -> Arc<dyn ExternalState> {
-        self.0.clone()
+        arguments::note_use(self.inner.id, &self.source);
+        self.inner.clone()
     }
 
     /// The variable that is this external state.
     pub fn from_state(state: &Arc<dyn ExternalState>) -> Option<Variable> {
         let state: Arc<dyn Any + Send + Sync> = state.clone();
-        state.downcast::<Inner>().ok().map(Variable)
+        let inner = state.downcast::<Inner>().ok()?;
+        Some(Variable { inner, source: HandleSource::Direct })
     }
 
     /// Locks the value for an update in place. A value with another handle is copied first, and the handle keeps the old memory.
     ///
     /// Lock several variables in the order of their ids, to avoid deadlocks.
     pub fn lock(&self, at: Location) -> Result<VariableGuard<'_>> {
-        let mut value = match self.0.value.try_write() {
+        arguments::note_identity(self.inner.id);
+        let mut value = match self.inner.value.try_write() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 self.check_unlocked().map_err(|error| error.at(at))?;
-                block_in_hook(|| self.0.value.write().unwrap_or_else(PoisonError::into_inner))
+                block_in_hook(|| self.inner.value.write().unwrap_or_else(PoisonError::into_inner))
             }
         };
         if value.as_ref().is_some_and(Tensor::is_shared) {
-            let copy = value.as_ref().map(|value| own(value, self.0.category, at)).transpose()?;
+            let copy = value.as_ref().map(|value| own(value, self.inner.category, at)).transpose()?;
             *value = copy;
         }
-        self.0.updating_thread.store(this_thread(), Ordering::Relaxed);
-        Ok(VariableGuard { value, updating_thread: &self.0.updating_thread })
+        self.inner.updating_thread.store(this_thread(), Ordering::Relaxed);
+        Ok(VariableGuard { value, updating_thread: &self.inner.updating_thread })
     }
 
     /// Fails if this thread is inside an update of it, as a signal handler or a callback of a program can be. The value can be
     /// neither read nor written then, and waiting would deadlock.
     pub fn check_unlocked(&self) -> Result<()> {
-        if self.0.is_locked_here() {
+        if self.inner.is_locked_here() {
             let error = Error::value(format!("the variable {self} must not be used during its own update"));
             return Err(error.help("read or write it after the update"));
         }
@@ -306,7 +349,7 @@ impl Variable {
 
     /// The current value, even if a function is being traced.
     fn stored_value(&self) -> Tensor {
-        ExternalState::value(&*self.0)
+        ExternalState::value(&*self.inner)
     }
 
     /// The address of its first byte.
@@ -481,7 +524,7 @@ impl From<&Variable> for Operand {
 
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
+        match &self.inner.name {
             Some(name) => write!(f, "`{name}` {}", self.spec()),
             None => write!(f, "{}", self.spec()),
         }

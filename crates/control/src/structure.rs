@@ -22,7 +22,9 @@ fn elements(nest: &impl Nest) -> Vec<Element> {
     nest.leaves(&mut |leaf| {
         list.push(match leaf {
             Leaf::Tensor(_) => Element::Tensor,
-            Leaf::Variable(variable) => Element::Other(format!("variable {}", variable.id())),
+            Leaf::Variable(variable) | Leaf::BoundVariable(variable) => {
+                Element::Other(format!("variable {}", variable.key()))
+            }
             Leaf::Value(value) => Element::Other(format!("{value:?}")),
             Leaf::Parts(count) => Element::Parts(count),
             Leaf::Name(name) => Element::Name(name.into()),

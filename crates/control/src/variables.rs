@@ -8,7 +8,7 @@ use taut_core::{Result, Tensor};
 
 /// The variables among the states that a trace wrote.
 pub(crate) fn variables(states: &[Arc<dyn ExternalState>]) -> Vec<Variable> {
-    states.iter().filter_map(Variable::from_state).collect()
+    states.iter().filter_map(Variable::from_state).map(Variable::in_engine).collect()
 }
 
 /// Traces the body of a loop, with the variables that it assigns as further states. `trace` is given the variables found so far, and

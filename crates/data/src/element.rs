@@ -144,7 +144,8 @@ pub(crate) fn is_alike<T: DatasetElement>(a: &T, b: &T) -> bool {
     b.leaves(&mut |leaf| {
         alike &= match (parts.get(at), leaf) {
             (Some(Leaf::Tensor(_)), Leaf::Tensor(_)) => true,
-            (Some(Leaf::Variable(a)), Leaf::Variable(b)) => a.id() == b.id(),
+            (Some(Leaf::Variable(a)), Leaf::Variable(b))
+            | (Some(Leaf::BoundVariable(a)), Leaf::BoundVariable(b)) => a.id() == b.id(),
             (Some(Leaf::Value(a)), Leaf::Value(b)) => a.same(b as &dyn Any),
             (Some(Leaf::Parts(a)), Leaf::Parts(b)) => *a == b,
             (Some(Leaf::Name(a)), Leaf::Name(b)) => *a == b,

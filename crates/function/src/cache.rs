@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use taut_autodiff::nest::Nest;
+use taut_autodiff::nest::{Leaf, Nest};
 
 /// A trace in the cache.
 pub(crate) struct CachedTrace<R> {
@@ -123,10 +123,21 @@ pub(crate) fn find<R, N: Nest>(
     {
         return Some(recent);
     }
-    let candidates = lock(cache).with_hash(hash(arguments, donated));
-    let found = candidates.into_iter().find(|trace| trace.signature.matches(arguments, donated))?;
+    let with_hash = |by_identity| {
+        let candidates = lock(cache).with_hash(hash(arguments, donated, by_identity));
+        candidates.into_iter().find(|trace| trace.signature.matches(arguments, donated))
+    };
+    let has_variables = || has_variables(arguments);
+    let found = with_hash(false).or_else(|| has_variables().then(|| with_hash(true)).flatten())?;
     lock(cache).touch(&found);
     Some(found)
+}
+
+/// Whether there are variables among the arguments for which one trace may serve.
+pub(crate) fn has_variables<N: Nest>(arguments: &N) -> bool {
+    let mut found = false;
+    arguments.leaves(&mut |leaf| found |= matches!(leaf, Leaf::Variable(_)));
+    found
 }
 
 /// Adds a trace for these arguments, unless another thread was first. Returns the one that stays, and whether it is this one.

@@ -5,8 +5,8 @@ use crate::concrete::ConcreteFunction;
 use crate::forward_backward::ForwardBackward;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use taut_autodiff::VariableGuard;
 use taut_autodiff::joint::SavedFrom;
+use taut_autodiff::{Variable, VariableGuard};
 use taut_core::ops::random::{take_key, take_key_words};
 use taut_core::{Error, ErrorKind, Result, Tensor, is_checking_numerics, is_tracing, record};
 use taut_exec::{Executable, RunInput, RunOutputs};
@@ -26,6 +26,8 @@ pub(crate) struct CallInputs<'a> {
     pub(crate) arguments: Arguments,
     /// Whether the arguments are donated.
     pub(crate) donated: bool,
+    /// The different variables among the arguments.
+    pub(crate) given: &'a [Variable],
     /// The values of the variables; `None` reads them.
     pub(crate) variables: Option<&'a [Tensor]>,
     pub(crate) keys: SmallVec<[RandomKey; 4]>,
@@ -40,16 +42,22 @@ pub(crate) struct Caller<'a> {
 }
 
 impl ConcreteFunction {
-    /// Calls the function.
-    pub(crate) fn call(&self, arguments: Arguments, donated: bool, caller: Caller<'_>) -> Result<RunOutputs> {
+    /// Calls the function; `given` are the different variables among the arguments.
+    pub(crate) fn call(
+        &self,
+        arguments: Arguments,
+        given: &[Variable],
+        donated: bool,
+        caller: Caller<'_>,
+    ) -> Result<RunOutputs> {
         // A variable that another call on this thread is updating has no value.
-        self.variables.iter().try_for_each(|used| used.variable.check_unlocked())?;
+        self.variables.iter().try_for_each(|used| used.variable(given).check_unlocked())?;
         // Checks for NaN name the op and the line: then the ops are called one by one.
         if is_tracing() || is_checking_numerics() {
-            return self.inline(&arguments, caller.at);
+            return self.inline(&arguments, given, caller.at);
         }
         if record::is_recording()
-            && let Some(outputs) = self.call_recorded(&arguments, donated, caller)?
+            && let Some(outputs) = self.call_recorded(&arguments, given, donated, caller)?
         {
             return Ok(outputs);
         }
@@ -61,7 +69,7 @@ impl ConcreteFunction {
                 keys.push(RandomKey::Tensor(take_key(key)?));
             }
         }
-        let inputs = CallInputs { arguments, donated, variables: None, keys };
+        let inputs = CallInputs { arguments, donated, given, variables: None, keys };
         self.run(self.executable()?, inputs, caller)
     }
 
@@ -69,6 +77,7 @@ impl ConcreteFunction {
     fn call_recorded(
         &self,
         arguments: &Arguments,
+        given: &[Variable],
         donated: bool,
         caller: Caller<'_>,
     ) -> Result<Option<RunOutputs>> {
@@ -79,27 +88,26 @@ impl ConcreteFunction {
         }
         // A tracked constant is not an input of the recorded call: then the ops are recorded one by one.
         if self.float_constants.iter().any(record::is_tracked) {
-            return self.inline(arguments, caller.at).map(Some);
+            return self.inline(arguments, given, caller.at).map(Some);
         }
         let mut inputs: Vec<Tensor> = arguments.to_vec();
         // A handle on a variable that is about to be updated would force a copy of it.
-        inputs.extend(
-            self.variables
-                .iter()
-                .map(|used| if used.writes { used.variable.placeholder() } else { used.variable.read() }),
-        );
+        inputs.extend(self.variables.iter().map(|used| {
+            let variable = used.variable(given);
+            if used.writes { variable.placeholder() } else { variable.read() }
+        }));
         let wanted: Vec<bool> = inputs.iter().map(is_tracked).collect();
         if !wanted.contains(&true) {
             return Ok(None);
         }
         // Donated arguments cannot be saved for the backward pass.
         if donated {
-            return self.inline(arguments, caller.at).map(Some);
+            return self.inline(arguments, given, caller.at).map(Some);
         }
         for key in &self.keys {
             inputs.push(take_key(key)?);
         }
-        self.call_forward(self.forward_backward(&wanted)?, inputs, caller).map(Some)
+        self.call_forward(self.forward_backward(&wanted)?, inputs, given, caller).map(Some)
     }
 
     /// Runs the forward executable, and records the call. `inputs` are arguments, variables and keys.
@@ -107,6 +115,7 @@ impl ConcreteFunction {
         &self,
         executables: Arc<ForwardBackward>,
         mut inputs: Vec<Tensor>,
+        given: &[Variable],
         caller: Caller<'_>,
     ) -> Result<RunOutputs> {
         let saves_inputs = !record::has_single_use_recorder();
@@ -114,7 +123,7 @@ impl ConcreteFunction {
         for (i, used) in self.variables.iter().enumerate().filter(|(_, used)| used.writes) {
             let input = self.arguments + i;
             if saves_inputs || executables.residuals.contains(&SavedFrom::Input(input)) {
-                inputs[input] = used.variable.read();
+                inputs[input] = used.variable(given).read();
             }
         }
         let first_key = self.arguments + self.variables.len();
@@ -122,7 +131,7 @@ impl ConcreteFunction {
         let variables: SmallVec<[Tensor; 8]> =
             inputs[self.arguments..first_key].iter().map(record::detached).collect();
         let keys = inputs[first_key..].iter().cloned().map(RandomKey::Tensor).collect();
-        let call_inputs = CallInputs { arguments, donated: false, variables: Some(&variables), keys };
+        let call_inputs = CallInputs { arguments, donated: false, given, variables: Some(&variables), keys };
         let RunOutputs { mut outputs, allocated_arena } =
             self.run(&executables.forward, call_inputs, caller)?;
         executables.after_run(&executables.forward);
@@ -144,17 +153,21 @@ impl ConcreteFunction {
         inputs: CallInputs<'_>,
         caller: Caller<'_>,
     ) -> Result<RunOutputs> {
-        let CallInputs { mut arguments, donated, variables, keys } = inputs;
+        let CallInputs { mut arguments, donated, given, variables, keys } = inputs;
         // Variables are locked in the order of their ids, and nothing else is held meanwhile: so calls never deadlock.
         let values = self.variables.iter().enumerate().map(|(i, used)| match variables {
             _ if used.writes => None,
             Some(variables) => Some(variables[i].clone()),
-            None => Some(used.variable.value()),
+            None => Some(used.variable(given).value()),
         });
         let values: SmallVec<[Option<Tensor>; 8]> = values.collect();
         let mut locked: SmallVec<[(usize, VariableGuard<'_>); 8]> = SmallVec::new();
-        for &i in &self.written {
-            locked.push((i, self.variables[i].variable.lock(caller.at)?));
+        let mut written: SmallVec<[usize; 8]> = self.written.iter().copied().collect();
+        if self.writes_arguments {
+            written.sort_by_key(|&i| self.variables[i].variable(given).untraced_id());
+        }
+        for i in written {
+            locked.push((i, self.variables[i].variable(given).lock(caller.at)?));
         }
         let read_arguments: Arguments;
         let mut inputs: SmallVec<[RunInput<'_>; 16]> = SmallVec::new();
@@ -183,9 +196,9 @@ impl ConcreteFunction {
     }
 
     /// Calls the ops one by one: so the function becomes part of the graph being traced, if one is.
-    fn inline(&self, arguments: &Arguments, at: Location) -> Result<RunOutputs> {
+    fn inline(&self, arguments: &Arguments, given: &[Variable], at: Location) -> Result<RunOutputs> {
         let mut inputs: Vec<Tensor> = arguments.to_vec();
-        inputs.extend(self.variables.iter().map(|used| used.variable.read()));
+        inputs.extend(self.variables.iter().map(|used| used.variable(given).read()));
         for key in &self.keys {
             inputs.push(take_key(key)?);
         }
@@ -193,7 +206,7 @@ impl ConcreteFunction {
         let written = outputs.split_off(self.results);
         let variables = self.variables.iter().filter(|used| used.writes);
         for (used, value) in variables.zip(written) {
-            used.variable.assign(value).map_err(|e| e.at(at))?;
+            used.variable(given).assign(value).map_err(|e| e.at(at))?;
         }
         Ok(RunOutputs { outputs, allocated_arena: false })
     }

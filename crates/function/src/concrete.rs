@@ -4,6 +4,7 @@ use crate::budget::{MemoryBudget, MemoryFrontier};
 use crate::forward_backward::ForwardBackward;
 use crate::options::FunctionOptions;
 use crate::signature::Signature;
+use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taut_autodiff::Variable;
 use taut_core::graph::{KeySource, Node, Origin, StateUse, TracedFunction, ValueId};
@@ -23,8 +24,12 @@ pub(crate) struct ConcreteFunction {
     pub(crate) keys: Vec<Arc<dyn KeySource>>,
     /// How many of the graph's outputs are results; the others are the new values of variables.
     pub(crate) results: usize,
-    /// The variables that are written, in the order of their ids, as positions among `variables`.
+    /// The variables that are written, as positions among `variables`; in the order of their ids, if all of them are captured.
     pub(crate) written: Vec<usize>,
+    /// Whether some are arguments, so that their order depends on the call.
+    pub(crate) writes_arguments: bool,
+    /// Whether variables are taken from the arguments of the call.
+    pub(crate) takes_variables: bool,
     pub(crate) request: PlanRequest,
     pub(crate) options: FunctionOptions,
     /// The same function with loops whose gradients keep less: made when a memory budget needs them.
@@ -45,27 +50,64 @@ pub(crate) struct ConcreteFunction {
 
 /// A variable that the function uses.
 pub(crate) struct VariableUse {
-    pub(crate) variable: Variable,
+    pub(crate) source: VariableSource,
     pub(crate) writes: bool,
 }
 
+/// Where a call finds a variable.
+pub(crate) enum VariableSource {
+    /// It is the same in every call.
+    Captured(Variable),
+    /// It is this one of the different variables among the arguments of the call.
+    Argument(usize),
+}
+
+/// The different variables among the arguments of a call, in order.
+pub(crate) type VariableArguments = SmallVec<[Variable; 4]>;
+
+impl VariableUse {
+    /// The variable in a call with these variables among its arguments.
+    pub(crate) fn variable<'a>(&'a self, given: &'a [Variable]) -> &'a Variable {
+        match &self.source {
+            VariableSource::Captured(variable) => variable,
+            VariableSource::Argument(number) => &given[*number],
+        }
+    }
+
+    /// The variable, if it is the same in every call.
+    pub(crate) fn captured(&self) -> Option<&Variable> {
+        match &self.source {
+            VariableSource::Captured(variable) => Some(variable),
+            VariableSource::Argument(_) => None,
+        }
+    }
+}
+
 impl ConcreteFunction {
+    /// The function of a trace. `given` are the different variables among its arguments, if other variables may take their places.
     pub(crate) fn new(
         traced: TracedFunction,
         signature: &Signature,
+        given: &[Variable],
         options: FunctionOptions,
     ) -> Result<ConcreteFunction> {
         let mut variables = Vec::new();
         for used in &traced.states {
             let missing = || Error::new(ErrorKind::Graph, "the function uses a state that is not a variable");
             let variable = Variable::from_state(&used.state).ok_or_else(missing)?;
-            variables.push(VariableUse { variable, writes: used.writes });
+            let source = match given.iter().position(|other| other.untraced_id() == used.state.id()) {
+                Some(number) => VariableSource::Argument(number),
+                None => VariableSource::Captured(variable),
+            };
+            variables.push(VariableUse { source, writes: used.writes });
         }
         let arguments = signature.specs().count();
         let mut written: Vec<usize> = (0..variables.len()).filter(|&i| variables[i].writes).collect();
         let results = traced.graph.outputs.len() - written.len();
         let updates = written.iter().enumerate().map(|(k, &i)| (results + k, arguments + i)).collect();
-        written.sort_by_key(|&i| variables[i].variable.id());
+        let takes_variables = variables.iter().any(|used| used.captured().is_none());
+        let writes_arguments = written.iter().any(|&i| variables[i].captured().is_none());
+        written.sort_by_key(|&i| variables[i].captured().map(Variable::untraced_id));
         let input_request = |(_, strides): (_, Option<&Strides>)| InputRequest {
             strides: strides.cloned(),
             donated: signature.is_donated() && strides.is_none(),
@@ -85,6 +127,8 @@ impl ConcreteFunction {
             keys: traced.keys,
             results,
             written,
+            writes_arguments,
+            takes_variables,
             request: PlanRequest { inputs, updates, ..PlanRequest::default() },
             options,
             variants: OnceLock::new(),
@@ -149,7 +193,11 @@ impl ConcreteFunction {
 
     /// Adds variants of the function whose loops keep only a part of their residuals for their gradients, if it has loops.
     /// `trace` returns `None` if no loop keeps less.
-    pub(crate) fn add_variants(&self, trace: impl Fn(usize) -> Result<Option<TracedFunction>>) -> Result<()> {
+    pub(crate) fn add_variants(
+        &self,
+        given: &[Variable],
+        trace: impl Fn(usize) -> Result<Option<TracedFunction>>,
+    ) -> Result<()> {
         let has_subgraphs = self.graph.nodes.iter().any(|node| node.op.subgraphs().is_some());
         if !has_subgraphs || self.variants.get().is_some() {
             return Ok(());
@@ -157,7 +205,7 @@ impl ConcreteFunction {
         let mut variants = Vec::new();
         for divisor in RESIDUAL_DIVISORS {
             let Some(traced) = trace(divisor)? else { break };
-            if self.has_same_inputs(&traced) {
+            if self.has_same_inputs(given, &traced) {
                 variants.push(traced.graph);
             }
         }
@@ -166,11 +214,9 @@ impl ConcreteFunction {
     }
 
     /// Whether another trace takes the same variables and as many keys, so that it can be called in place of this one.
-    fn has_same_inputs(&self, traced: &TracedFunction) -> bool {
+    fn has_same_inputs(&self, given: &[Variable], traced: &TracedFunction) -> bool {
         let is_same = |(used, other): (&VariableUse, &StateUse)| {
-            let variable = Variable::from_state(&other.state);
-            variable.is_some_and(|variable| variable.id() == used.variable.id())
-                && used.writes == other.writes
+            other.state.id() == used.variable(given).untraced_id() && used.writes == other.writes
         };
         traced.captures.is_empty()
             && traced.states.len() == self.variables.len()
@@ -239,15 +285,17 @@ impl ConcreteFunction {
 
     /// Whether it uses a variable whose last other handle was dropped: then it cannot be called any more.
     pub(crate) fn is_orphaned(&self) -> bool {
-        self.variables.iter().any(|used| !used.variable.is_shared())
+        self.variables.iter().filter_map(VariableUse::captured).any(|variable| !variable.is_shared())
     }
 
     /// The inputs that a tape around the call would track, if it watched every argument.
-    pub(crate) fn trainable_inputs(&self) -> Vec<bool> {
+    pub(crate) fn trainable_inputs(&self, given: &[Variable]) -> Vec<bool> {
         let is_float = |i: usize| self.graph.spec(self.graph.inputs[i]).dtype.is_inexact();
         let arguments = (0..self.arguments).map(is_float);
-        let is_trainable =
-            |used: &VariableUse| used.variable.is_trainable() && used.variable.dtype().is_inexact();
+        let is_trainable = |used: &VariableUse| {
+            let variable = used.variable(given);
+            variable.is_trainable() && variable.dtype().is_inexact()
+        };
         arguments.chain(self.variables.iter().map(is_trainable)).collect()
     }
 }

@@ -3,13 +3,14 @@
 use crate::budget::{MemoryBudget, MemoryFrontier};
 use crate::cache::{CachedTrace, TraceCache, find, lock};
 use crate::call::{Arguments, Caller};
+use crate::concrete::{VariableArguments, VariableUse};
 use crate::first_trace::FirstTrace;
 use crate::op_by_op::OpByOpSignature;
 use crate::report::{FunctionTrace, TraceReport};
 use crate::signature::Signature;
 use crate::tensor_spec::TensorSpec;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use taut_autodiff::Variable;
 use taut_autodiff::nest::{Leaf, Nest};
@@ -47,6 +48,8 @@ pub struct Function<A, R> {
     pub(crate) report: Mutex<TraceReport>,
     pub(crate) calls: AtomicU64,
     pub(crate) first_trace: FirstTrace,
+    /// Whether it is traced for the very variables that it is given.
+    pub(crate) by_identity: AtomicBool,
     /// Per combination of types and ranks, the dimensions that were found to vary: [`Function::reduce_retracing`].
     pub(crate) open_dimensions: Mutex<Vec<Vec<TensorSpec>>>,
     /// The signatures for which it runs op by op.
@@ -63,8 +66,8 @@ pub(crate) enum Found<R> {
     OpByOp(Arc<OpByOpSignature>),
 }
 
-/// Turns a function into one that is traced once per signature: types and shapes of the tensors among its arguments,
-/// which variables, which plain values. What it computes then runs as one program whose memory is known beforehand.
+/// Turns a function into one that is traced once per signature: types and shapes of the tensors and variables among its arguments,
+/// which of them are the same variable, which plain values. What it computes then runs as one program whose memory is known beforehand.
 ///
 /// The function must take everything that changes as an argument or from a variable; other values that it captures are
 /// constants of the trace. Variables that its first trace creates belong to it.
@@ -97,6 +100,7 @@ where
         report: Mutex::default(),
         calls: AtomicU64::new(0),
         first_trace: FirstTrace::default(),
+        by_identity: AtomicBool::new(false),
         open_dimensions: Mutex::default(),
         op_by_op: Mutex::default(),
     }
@@ -126,6 +130,15 @@ where
     #[must_use]
     pub fn reduce_retracing(mut self, on: bool) -> Self {
         self.reduce_retracing = on;
+        self
+    }
+
+    /// Whether it is traced for each variable that it is given. Otherwise one trace serves all variables of a type and shape, unless the
+    /// function shows that it depends on which variable it is given: it asks for its number or name, hands it to an optimizer that
+    /// keeps state for it, or uses the same variable without being given it.
+    #[must_use]
+    pub fn trace_each_variable(mut self, on: bool) -> Self {
+        self.by_identity = AtomicBool::new(on);
         self
     }
 
@@ -222,7 +235,7 @@ where
             Found::OpByOp(found) => return self.run_op_by_op(&found, &arguments),
             found => self.planned(found, at)?,
         };
-        let tensors = tensors(&arguments);
+        let (tensors, given) = (tensors(&arguments), variables(&arguments));
         drop(arguments);
         if let Some(i) =
             tensors.iter().position(|tensor| tensor.is_contiguous() && !tensor.is_uniquely_owned())
@@ -236,7 +249,7 @@ where
             let message = format!("{path} is donated to {}, and {reason}", self.name);
             return Err(Error::value(message).help(help).at(at));
         }
-        self.run(&trace, tensors, true, at)
+        self.run(&trace, tensors, &given, true, at)
     }
 
     /// The plan for these arguments: the memory of a call, before it runs. Where only types and shapes are known, use
@@ -262,7 +275,16 @@ where
     #[track_caller]
     pub fn used_variables<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Vec<Variable>> {
         let trace = self.trace_for(&arguments, false, Location::caller())?;
-        Ok(trace.concrete.variables.iter().map(|used| used.variable.clone()).collect())
+        let given = variables(&arguments);
+        Ok(trace.concrete.variables.iter().map(|used| used.variable(&given).clone()).collect())
+    }
+
+    /// The variables that a call with these arguments reads or writes without being given them; all of them, if the trace is for the
+    /// very variables that it was given.
+    #[track_caller]
+    pub fn captured_variables<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Vec<Variable>> {
+        let trace = self.trace_for(&arguments, false, Location::caller())?;
+        Ok(trace.concrete.variables.iter().filter_map(VariableUse::captured).cloned().collect())
     }
 
     /// The traces that were made, the last thousand of them.
@@ -295,7 +317,8 @@ where
     #[track_caller]
     pub fn plan_gradient<N: Nest<Owned = A>>(&self, arguments: N) -> Result<(Arc<Program>, Arc<Program>)> {
         let trace = self.trace_for(&arguments, false, Location::caller())?;
-        Ok(trace.concrete.forward_backward(&trace.concrete.trainable_inputs())?.plans())
+        let wanted = trace.concrete.trainable_inputs(&variables(&arguments));
+        Ok(trace.concrete.forward_backward(&wanted)?.plans())
     }
 
     /// Drops all traces. The variables that the first one created stay, and no other trace may create any.
@@ -311,7 +334,10 @@ where
 
     fn call_at<N: Nest<Owned = A>>(&self, arguments: &N, at: Location) -> Result<R> {
         match self.find_or_trace(arguments, false, true, at)? {
-            Found::Trace(trace) => self.run(&trace, tensors(arguments), false, at),
+            Found::Trace(trace) => {
+                let given = trace.concrete.takes_variables.then(|| variables(arguments));
+                self.run(&trace, tensors(arguments), &given.unwrap_or_default(), false, at)
+            }
             Found::Body => (self.body)(&arguments.rebuild(&mut tensors(arguments).into_iter())),
             Found::OpByOp(found) => self.run_op_by_op(&found, arguments),
         }
@@ -321,6 +347,7 @@ where
         &self,
         trace: &Arc<CachedTrace<R>>,
         arguments: Arguments,
+        given: &[Variable],
         donated: bool,
         at: Location,
     ) -> Result<R> {
@@ -331,7 +358,7 @@ where
             live_bytes() < before
         };
         let caller = Caller { at, free_memory: &free_memory };
-        let run = trace.concrete.call(arguments, donated, caller).map_err(|error| error.at(at))?;
+        let run = trace.concrete.call(arguments, given, donated, caller).map_err(|error| error.at(at))?;
         if run.allocated_arena {
             lock(&self.cache).shrink(self.cache_bytes);
         }
@@ -370,6 +397,7 @@ where
         at: Location,
     ) -> Result<Found<R>> {
         if let Some(trace) = find(&self.cache, arguments, donated) {
+            note_bound(&trace.signature, arguments);
             return Ok(Found::Trace(trace));
         }
         if let Some(found) = self.find_op_by_op(arguments, donated) {
@@ -379,8 +407,36 @@ where
             }
             return Ok(Found::OpByOp(found));
         }
-        self.trace(arguments, donated, planned, at)
+        let found = self.trace(arguments, donated, planned, at)?;
+        if let Found::Trace(trace) = &found {
+            note_bound(&trace.signature, arguments);
+        }
+        Ok(found)
     }
+}
+
+/// If a trace is for the very variables that it was made with, so is a trace around this call that was given them.
+fn note_bound<N: Nest>(signature: &Signature, arguments: &N) {
+    if is_tracing() && signature.is_bound() {
+        arguments.leaves(&mut |leaf| {
+            if let Leaf::Variable(variable) | Leaf::BoundVariable(variable) = leaf {
+                variable.id();
+            }
+        });
+    }
+}
+
+/// The different variables among arguments for which one trace may serve, in order.
+pub(crate) fn variables<N: Nest>(arguments: &N) -> VariableArguments {
+    let mut found = VariableArguments::new();
+    arguments.leaves(&mut |leaf| {
+        if let Leaf::Variable(variable) = leaf
+            && !found.iter().any(|other| other.untraced_id() == variable.untraced_id())
+        {
+            found.push(variable.clone());
+        }
+    });
+    found
 }
 
 /// The tensors among arguments or results.

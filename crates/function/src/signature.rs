@@ -1,8 +1,13 @@
 //! Signatures: the structure, types, shapes, variables and plain values of the arguments that a trace is for.
+//!
+//! A variable is part of a signature by its type, its shape, whether it is trainable, and which other arguments are the same variable;
+//! by its identity only if the trace depends on that.
 
+use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use taut_autodiff::Variable;
 use taut_autodiff::nest::{Leaf, Nest, Static};
 use taut_core::{Spec, Strides, Tensor};
 
@@ -11,14 +16,80 @@ pub(crate) struct Signature {
     leaves: Vec<SignatureLeaf>,
     /// Whether the tensors are donated to the call, which may overwrite them.
     donated: bool,
+    /// The ids of the variables that the trace uses without being given them, in order: no argument may be one of them.
+    captured: Vec<u64>,
 }
 
 enum SignatureLeaf {
     Tensor { spec: Spec, strides: Option<Strides> },
-    Variable { id: u64, text: String },
+    Variable(VariableLeaf),
     Value(Box<dyn Static>),
     Parts(usize),
     Name(String),
+}
+
+/// A variable among the arguments.
+struct VariableLeaf {
+    spec: Spec,
+    is_trainable: bool,
+    /// Its number among the different variables of the arguments.
+    number: usize,
+    /// Whether it has that number because an argument before it is the same variable.
+    is_repeated: bool,
+    /// The variable that the trace was made for.
+    id: u64,
+    /// Its name and type.
+    text: String,
+    /// Whether only that variable has this signature.
+    is_bound: bool,
+}
+
+impl VariableLeaf {
+    fn new(variable: &Variable, numbers: &mut VariableNumbers, is_bound: bool) -> VariableLeaf {
+        let (number, is_repeated) = numbers.of(variable);
+        VariableLeaf {
+            spec: variable.spec().clone(),
+            is_trainable: variable.is_trainable(),
+            number,
+            is_repeated,
+            id: variable.untraced_id(),
+            text: variable.to_string(),
+            is_bound,
+        }
+    }
+
+    fn is_same(&self, other: &VariableLeaf) -> bool {
+        if self.is_bound || other.is_bound {
+            return self.is_bound == other.is_bound && self.id == other.id;
+        }
+        self.spec == other.spec && self.is_trainable == other.is_trainable && self.number == other.number
+    }
+
+    fn describe(&self, is_bound: bool) -> String {
+        if is_bound {
+            return format!("variable {} (id {})", self.text, self.id);
+        }
+        let kind = if self.is_trainable { "variable" } else { "non-trainable variable" };
+        let again =
+            if self.is_repeated { format!(", the same as variable {}", self.number) } else { String::new() };
+        format!("{kind} {}{again}", self.spec)
+    }
+}
+
+/// The numbers of the different variables among arguments, in order.
+#[derive(Default)]
+struct VariableNumbers(SmallVec<[u64; 8]>);
+
+impl VariableNumbers {
+    /// The number of a variable, and whether it occurred before.
+    fn of(&mut self, variable: &Variable) -> (usize, bool) {
+        let id = variable.untraced_id();
+        if let Some(number) = self.0.iter().position(|&other| other == id) {
+            return (number, true);
+        }
+        self.0.push(id);
+        (self.0.len() - 1, false)
+    }
 }
 
 /// The strides of a tensor that is not contiguous: programs are planned for them.
@@ -27,14 +98,15 @@ fn explicit_strides(tensor: &Tensor) -> Option<&[isize]> {
 }
 
 impl SignatureLeaf {
-    fn of(leaf: Leaf<'_>) -> SignatureLeaf {
+    fn of(leaf: Leaf<'_>, numbers: &mut VariableNumbers) -> SignatureLeaf {
         match leaf {
             Leaf::Tensor(tensor) => SignatureLeaf::Tensor {
                 spec: tensor.spec().clone(),
                 strides: explicit_strides(tensor).map(|strides| strides.iter().copied().collect()),
             },
-            Leaf::Variable(variable) => {
-                SignatureLeaf::Variable { id: variable.id(), text: variable.to_string() }
+            Leaf::Variable(variable) => SignatureLeaf::Variable(VariableLeaf::new(variable, numbers, false)),
+            Leaf::BoundVariable(variable) => {
+                SignatureLeaf::Variable(VariableLeaf::new(variable, &mut VariableNumbers::default(), true))
             }
             Leaf::Value(value) => SignatureLeaf::Value(value.boxed()),
             Leaf::Parts(count) => SignatureLeaf::Parts(count),
@@ -43,12 +115,23 @@ impl SignatureLeaf {
     }
 
     #[inline]
-    fn matches(&self, leaf: Leaf<'_>) -> bool {
+    fn matches(&self, leaf: Leaf<'_>, numbers: &mut VariableNumbers, captured: &[u64]) -> bool {
         match (self, leaf) {
             (SignatureLeaf::Tensor { spec, strides }, Leaf::Tensor(tensor)) => {
                 tensor.spec() == spec && explicit_strides(tensor) == strides.as_deref()
             }
-            (SignatureLeaf::Variable { id, .. }, Leaf::Variable(variable)) => *id == variable.id(),
+            (SignatureLeaf::Variable(own), Leaf::Variable(variable)) => {
+                if own.is_bound {
+                    return own.id == variable.untraced_id();
+                }
+                numbers.of(variable).0 == own.number
+                    && own.spec == *variable.spec()
+                    && own.is_trainable == variable.is_trainable()
+                    && captured.binary_search(&variable.untraced_id()).is_err()
+            }
+            (SignatureLeaf::Variable(own), Leaf::BoundVariable(variable)) => {
+                own.is_bound && own.id == variable.untraced_id()
+            }
             (SignatureLeaf::Value(value), Leaf::Value(other)) => value.same(other as &dyn Any),
             (SignatureLeaf::Parts(count), Leaf::Parts(other)) => *count == other,
             (SignatureLeaf::Name(name), Leaf::Name(other)) => name == other,
@@ -62,7 +145,7 @@ impl SignatureLeaf {
                 SignatureLeaf::Tensor { spec, strides },
                 SignatureLeaf::Tensor { spec: other, strides: others },
             ) => spec == other && strides == others,
-            (SignatureLeaf::Variable { id, .. }, SignatureLeaf::Variable { id: other, .. }) => id == other,
+            (SignatureLeaf::Variable(own), SignatureLeaf::Variable(other)) => own.is_same(other),
             (SignatureLeaf::Value(value), SignatureLeaf::Value(other)) => value.same(&**other as &dyn Any),
             (SignatureLeaf::Parts(count), SignatureLeaf::Parts(other)) => count == other,
             (SignatureLeaf::Name(name), SignatureLeaf::Name(other)) => name == other,
@@ -78,7 +161,7 @@ impl fmt::Display for SignatureLeaf {
             SignatureLeaf::Tensor { spec, strides: Some(strides) } => {
                 write!(f, "{spec} with strides {:?}", &strides[..])
             }
-            SignatureLeaf::Variable { id, text } => write!(f, "variable {text} (id {id})"),
+            SignatureLeaf::Variable(variable) => f.write_str(&variable.describe(variable.is_bound)),
             SignatureLeaf::Value(value) => write!(f, "{value:?}"),
             SignatureLeaf::Parts(count) => write!(f, "{count} parts"),
             SignatureLeaf::Name(name) => write!(f, "{name:?}"),
@@ -86,8 +169,9 @@ impl fmt::Display for SignatureLeaf {
     }
 }
 
-/// A hash of arguments, without building their signature.
-pub(crate) fn hash<N: Nest>(arguments: &N, donated: bool) -> u64 {
+/// A hash of arguments, without building their signature. With `by_identity`, it is that of a trace for these very variables.
+pub(crate) fn hash<N: Nest>(arguments: &N, donated: bool, by_identity: bool) -> u64 {
+    let mut numbers = VariableNumbers::default();
     let mut state = u64::from(donated);
     let mut mix = |x: u64| state = (state ^ x).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     arguments.leaves(&mut |leaf| match leaf {
@@ -95,7 +179,12 @@ pub(crate) fn hash<N: Nest>(arguments: &N, donated: bool) -> u64 {
             mix(tensor.dtype() as u64);
             tensor.shape().iter().for_each(|&dim| mix(dim as u64));
         }
-        Leaf::Variable(variable) => mix(variable.id()),
+        Leaf::Variable(variable) if !by_identity => {
+            mix(numbers.of(variable).0 as u64);
+            mix(variable.dtype() as u64);
+            variable.shape().iter().for_each(|&dim| mix(dim as u64));
+        }
+        Leaf::Variable(variable) | Leaf::BoundVariable(variable) => mix(variable.untraced_id()),
         Leaf::Value(value) => mix(value.hash_value()),
         Leaf::Parts(count) => mix(count as u64),
         Leaf::Name(name) => name.bytes().for_each(|byte| mix(byte.into())),
@@ -124,16 +213,57 @@ impl fmt::Display for SignatureChange {
 
 impl Signature {
     pub(crate) fn of<N: Nest>(arguments: &N, donated: bool) -> Signature {
-        let mut leaves = Vec::new();
-        arguments.leaves(&mut |leaf| leaves.push(SignatureLeaf::of(leaf)));
-        Signature { leaves, donated }
+        let (mut leaves, mut numbers) = (Vec::new(), VariableNumbers::default());
+        arguments.leaves(&mut |leaf| leaves.push(SignatureLeaf::of(leaf, &mut numbers)));
+        Signature { leaves, donated, captured: Vec::new() }
+    }
+
+    /// The signature of these very variables.
+    pub(crate) fn bound(mut self) -> Signature {
+        for leaf in &mut self.leaves {
+            if let SignatureLeaf::Variable(variable) = leaf {
+                variable.is_bound = true;
+            }
+        }
+        self
+    }
+
+    /// The signature of a trace that uses these variables without being given them.
+    pub(crate) fn capturing(mut self, captured: impl Iterator<Item = u64>) -> Signature {
+        self.captured = captured.collect();
+        self.captured.sort_unstable();
+        self.captured.dedup();
+        self
+    }
+
+    /// Whether the trace is for the very variables that it was made with.
+    pub(crate) fn is_bound(&self) -> bool {
+        let is_bound =
+            |leaf: &SignatureLeaf| matches!(leaf, SignatureLeaf::Variable(variable) if variable.is_bound);
+        self.leaves.iter().any(is_bound)
+    }
+
+    /// The argument that is one of the variables which a trace with this signature uses without being given them.
+    pub(crate) fn captured_argument(&self, known: &Signature) -> Option<SignatureChange> {
+        let is_captured = |(i, _): &(usize, String)| matches!(&self.leaves[*i], SignatureLeaf::Variable(v) if known.captured.binary_search(&v.id).is_ok());
+        if !known.is_same(self) {
+            return None;
+        }
+        let (i, argument) = self.paths().into_iter().find(is_captured)?;
+        let SignatureLeaf::Variable(variable) = &self.leaves[i] else { return None };
+        let old = known.leaves.get(i).map_or_else(String::new, SignatureLeaf::to_string);
+        let new = format!("{}, which the function also captures", variable.describe(true));
+        Some(SignatureChange { argument, old, new, only_sizes: false })
     }
 
     /// Whether arguments have this signature.
     #[inline]
     pub(crate) fn matches<N: Nest>(&self, arguments: &N, donated: bool) -> bool {
         let (mut rest, mut fits) = (self.leaves.iter(), donated == self.donated);
-        arguments.leaves(&mut |leaf| fits = fits && rest.next().is_some_and(|own| own.matches(leaf)));
+        let mut numbers = VariableNumbers::default();
+        arguments.leaves(&mut |leaf| {
+            fits = fits && rest.next().is_some_and(|own| own.matches(leaf, &mut numbers, &self.captured));
+        });
         fits && rest.next().is_none()
     }
 
@@ -150,11 +280,18 @@ impl Signature {
         })
     }
 
-    /// A hash of its text, values included.
-    pub(crate) fn digest(&self) -> u64 {
+    /// A hash of its text, values included; with `by_identity`, for these very variables.
+    pub(crate) fn digest(&self, by_identity: bool) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.donated.hash(&mut hasher);
-        self.leaves.iter().for_each(|leaf| leaf.to_string().hash(&mut hasher));
+        for leaf in &self.leaves {
+            match leaf {
+                SignatureLeaf::Variable(variable) => {
+                    variable.describe(by_identity || variable.is_bound).hash(&mut hasher);
+                }
+                other => other.to_string().hash(&mut hasher),
+            }
+        }
         hasher.finish()
     }
 
@@ -229,7 +366,11 @@ impl Signature {
                 }
                 _ => false,
             };
-            SignatureChange { argument, old: old.to_string(), new: new.to_string(), only_sizes }
+            let new = match (old, new) {
+                (SignatureLeaf::Variable(old), SignatureLeaf::Variable(new)) => new.describe(old.is_bound),
+                _ => new.to_string(),
+            };
+            SignatureChange { argument, old: old.to_string(), new, only_sizes }
         }));
         changes
     }

@@ -1,23 +1,32 @@
 //! Tracing a function for new arguments.
 
-use crate::cache::{CachedTrace, find, insert, lock, remove_orphans};
-use crate::concrete::ConcreteFunction;
+use crate::cache::{CachedTrace, find, has_variables, insert, lock, remove_orphans};
+use crate::concrete::{ConcreteFunction, VariableUse};
 use crate::first_trace::TraceInProgress;
-use crate::function::{Found, Function, OnRetrace, tensors};
+use crate::function::{Found, Function, OnRetrace, tensors, variables};
 use crate::options::FunctionOptions;
 use crate::report::{FunctionTrace, TraceReason, changes};
 use crate::signature::{Signature, hash};
 use crate::tensor_spec::TensorSpec;
+use smallvec::SmallVec;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use taut_autodiff::Variable;
-use taut_autodiff::nest::Nest;
+use taut_autodiff::nest::{Leaf, Nest};
+use taut_autodiff::{Variable, VariableArguments, is_bound_by_identity};
 use taut_control::FunctionContext;
 use taut_core::graph::{TracedFunction, trace_function};
-use taut_core::{Error, ErrorKind, Result, Spec, is_tracing, record, warn};
+use taut_core::{Error, ErrorKind, Result, Spec, Tensor, is_tracing, record, warn};
 use taut_memory::Location;
+
+/// What the body returned in a trace.
+struct TracedBody<R> {
+    traced: TracedFunction,
+    template: R,
+    /// The variables that the trace uses without being given them; `None` if the trace is for the very variables that it was given.
+    direct_uses: Option<Vec<u64>>,
+}
 
 impl<A, R> Function<A, R>
 where
@@ -50,7 +59,7 @@ where
         let in_progress = TraceInProgress::begin(address, &signature);
         let traced = self.trace_body(arguments, &signature, first.is_some(), &self.context(None));
         drop(in_progress);
-        let (traced, template) = match traced {
+        let TracedBody { traced, template, direct_uses } = match traced {
             // In the trace of another function, that one runs op by op.
             Err(error) if error.kind() == ErrorKind::DynamicShape && !is_tracing() => {
                 return self.add_op_by_op(signature, &error.at(at)).map(Found::OpByOp);
@@ -61,17 +70,29 @@ where
             return Ok(Found::Body);
         }
         let created: Vec<Variable> = traced.created.iter().filter_map(Variable::from_state).collect();
+        let given = direct_uses.as_ref().map(|_| variables(arguments)).unwrap_or_default();
         let concrete = ConcreteFunction::new(
             traced,
             &signature,
+            &given,
             FunctionOptions { name: self.name.clone(), executable: self.options, budget: self.budget },
         )?;
+        let by_identity = has_variables(arguments) && direct_uses.is_none();
+        let signature = Arc::new(match direct_uses {
+            Some(direct_uses) => {
+                let captured = concrete.variables.iter().filter_map(VariableUse::captured);
+                let captured = captured.map(Variable::untraced_id);
+                Signature::of(arguments, donated).capturing(captured.chain(direct_uses))
+            }
+            None => Signature::of(arguments, donated).bound(),
+        });
         if planned && !is_tracing() {
             self.plan_within_budget(&concrete, arguments, &signature).map_err(|error| error.at(at))?;
         }
         self.open_varying_dimensions(&signature);
-        let (text, digest) = (signature.to_string(), signature.digest());
-        let trace = CachedTrace::new(signature, hash(arguments, donated), concrete, template);
+        let (text, digest) = (signature.to_string(), signature.digest(by_identity));
+        let hash = hash(arguments, donated, by_identity);
+        let trace = CachedTrace::new(signature, hash, concrete, template);
         let info = FunctionTrace {
             signature: text,
             reason,
@@ -97,19 +118,63 @@ where
         Rc::new(FunctionContext::new(self.options.compile, residual_divisor))
     }
 
-    /// Runs the body once on tensors without values.
+    /// Runs the body once on tensors without values, and on handles that stand for the variables among the arguments. If it shows
+    /// that it cannot be given those, it runs again on the variables themselves.
     fn trace_body<N: Nest<Owned = A>>(
         &self,
         arguments: &N,
         signature: &Signature,
         may_create: bool,
         context: &Rc<FunctionContext>,
+    ) -> Result<TracedBody<R>> {
+        let mut created = Vec::new();
+        let by_identity = self.by_identity.load(Ordering::Relaxed) || is_bound_by_identity();
+        if has_variables(arguments) && !by_identity {
+            let ids = variables(arguments).iter().map(Variable::untraced_id).collect();
+            let stand_ins = VariableArguments::begin(ids);
+            let traced = self.trace_once(signature, may_create, context, |inputs| {
+                stand_ins.bind(|| arguments.rebuild(&mut inputs.iter().cloned()))
+            });
+            let stand_ins = stand_ins.arguments();
+            // Its code is the same in the traces to come.
+            self.by_identity.fetch_or(stand_ins.is_rejected(), Ordering::Relaxed);
+            match traced {
+                Ok((traced, _)) if stand_ins.is_rejected() => created = traced.created,
+                Err(_) if stand_ins.is_rejected() => {}
+                Err(error) => return Err(error),
+                Ok((traced, template)) => {
+                    // A variable that the function creates may belong to one that it was given: to its first one, say.
+                    let depends = stand_ins.is_by_identity() || !traced.created.is_empty();
+                    let direct_uses = (!depends).then(|| stand_ins.direct_uses());
+                    return Ok(TracedBody { traced, template, direct_uses });
+                }
+            }
+        }
+        let own = |inputs: &[Tensor]| arguments.rebuild(&mut inputs.iter().cloned());
+        let (mut traced, template) = self.trace_once(signature, may_create, context, own)?;
+        created.append(&mut traced.created);
+        let direct_uses = (!has_variables(arguments)).then(Vec::new);
+        Ok(TracedBody { traced: TracedFunction { created, ..traced }, template, direct_uses })
+    }
+
+    /// Runs the body once, on the arguments that `own` makes of these inputs of the graph.
+    fn trace_once(
+        &self,
+        signature: &Signature,
+        may_create: bool,
+        context: &Rc<FunctionContext>,
+        own: impl FnOnce(&[Tensor]) -> A,
     ) -> Result<(TracedFunction, R)> {
         let specs: Vec<Spec> = signature.specs().cloned().collect();
         record::without_recording(|| {
             trace_function(&specs, may_create, Some(context.clone()), |inputs| {
-                let own = arguments.rebuild(&mut inputs.iter().cloned());
-                let results = (self.body)(&own)?;
+                let results = (self.body)(&own(inputs))?;
+                // A variable that is returned is that of the trace in every call.
+                results.leaves(&mut |leaf| {
+                    if let Leaf::Variable(variable) | Leaf::BoundVariable(variable) = leaf {
+                        variable.id();
+                    }
+                });
                 Ok((tensors(&results).into_vec(), results))
             })
         })
@@ -135,10 +200,12 @@ where
         arguments: &N,
         signature: &Signature,
     ) -> Result<()> {
-        concrete.add_variants(|divisor| {
+        let given = if concrete.takes_variables { variables(arguments) } else { SmallVec::new() };
+        concrete.add_variants(&given, |divisor| {
             let context = self.context(Some(divisor));
-            let (traced, _) = self.trace_body(arguments, signature, false, &context)?;
-            Ok(context.has_divided().then_some(traced))
+            let body = self.trace_body(arguments, signature, false, &context)?;
+            let is_alike = !concrete.takes_variables || body.direct_uses.is_some();
+            Ok((context.has_divided() && is_alike).then_some(body.traced))
         })
     }
 
@@ -183,12 +250,16 @@ where
 
     fn trace_reason(&self, signature: &Signature) -> TraceReason {
         // Before the lock: it asks for the text of plain values, which may call methods of this function.
-        let digest = signature.digest();
-        if lock(&self.report).known.contains(&digest) {
-            return TraceReason::Evicted;
-        }
+        let digests = [signature.digest(false), signature.digest(true)];
         let known: Vec<Arc<Signature>> =
             lock(&self.cache).traces().map(|trace| trace.signature.clone()).collect();
+        // There is a trace for these arguments, except that one of them is a variable that it captures.
+        if let Some(change) = known.iter().find_map(|known| signature.captured_argument(known)) {
+            return TraceReason::Changed(vec![change]);
+        }
+        if digests.iter().any(|digest| lock(&self.report).known.contains(digest)) {
+            return TraceReason::Evicted;
+        }
         let has_open_shapes = self.input_signature.is_some() || self.has_open_dimensions(signature);
         let Some(changes) = changes(signature, known.iter().map(|known| &**known)) else {
             return TraceReason::First;

@@ -27,16 +27,119 @@ fn each_call_reads_the_current_value_of_a_variable() {
     assert_eq!(f.trace_count(), 1);
 }
 
+fn variable(value: f32) -> Variable {
+    Variable::new(vector_f32(&[value])).unwrap()
+}
+
 #[test]
-fn variables_are_distinguished_as_arguments() {
+fn one_trace_serves_all_variables_of_a_spec() {
     let _ledger = ledger_check();
-    let (a, b) = (Variable::new(vector_f32(&[1.0])).unwrap(), Variable::new(vector_f32(&[5.0])).unwrap());
+    let (a, b) = (variable(1.0), variable(5.0));
     let f = function(|(v, x): &(Variable, Tensor)| add(v, x));
     let x = vector_f32(&[1.0]);
     assert_eq!(values_f32(&f.call((&a, &x)).unwrap()), [2.0]);
     assert_eq!(values_f32(&f.call((&b, &x)).unwrap()), [6.0]);
     assert_eq!(values_f32(&f.call((&a, &x)).unwrap()), [2.0]);
+    assert_eq!(f.trace_count(), 1);
+    let constant = Variable::builder().trainable(false).build(vector_f32(&[7.0])).unwrap();
+    assert_eq!(values_f32(&f.call((&constant, &x)).unwrap()), [8.0]);
     assert_eq!(f.trace_count(), 2);
+}
+
+#[test]
+fn updates_go_to_the_variables_of_the_call() {
+    let _ledger = ledger_check();
+    let f = function(|(v, w): &(Variable, Variable)| {
+        v.assign_add(w.read())?;
+        w.assign(mul(w.read(), 10.0)?)
+    });
+    let (a, b) = (variable(1.0), variable(2.0));
+    let addresses = (a.address(), b.address());
+    // In either order of their ids, which is that of their locks.
+    f.call((&a, &b)).unwrap();
+    f.call((&b, &a)).unwrap();
+    assert_eq!((values_f32(&a.read()), values_f32(&b.read())), (vec![30.0], vec![23.0]));
+    assert_eq!((f.trace_count(), addresses), (1, (a.address(), b.address())));
+    // The same variable twice is another signature: (30 + 30) * 10.
+    f.call((&a, &a)).unwrap();
+    f.call((&b, &b)).unwrap();
+    assert_eq!((values_f32(&a.read()), values_f32(&b.read())), (vec![600.0], vec![460.0]));
+    assert_eq!(f.trace_count(), 2);
+}
+
+#[test]
+fn a_variable_that_is_captured_and_passed_is_a_trace_of_its_own() {
+    let _ledger = ledger_check();
+    let (captured, a) = (variable(5.0), variable(1.0));
+    let own = captured.clone();
+    let f = function(move |v: &Variable| {
+        v.assign_add(1.0)?;
+        mul(own.read(), 1.0)
+    });
+    let call = |v: &Variable| values_f32(&f.call(v).unwrap())[0];
+    assert_eq!([call(&a), call(&captured), call(&a), call(&captured)], [5.0, 6.0, 6.0, 7.0]);
+    assert_eq!(f.trace_count(), 2);
+    let reason = f.traces()[1].reason.to_string();
+    assert!(reason.contains("which the function also captures"), "{reason}");
+}
+
+#[test]
+fn a_function_that_depends_on_which_variable_it_is_given_is_traced_for_each() {
+    let _ledger = ledger_check();
+    let (a, b) = (variable(1.0), variable(2.0));
+    let first = a.id();
+    let by_id = function(move |v: &Variable| mul(v.read(), if v.id() == first { 10.0 } else { 100.0 }));
+    let returned = function(|v: &Variable| Ok(v.clone()));
+    let around = function(move |v: &Variable| mul(by_id.call(v)?, 2.0));
+    for v in [&a, &b, &a] {
+        let expected = if v.id() == first { 20.0 } else { 400.0 };
+        assert_eq!(values_f32(&around.call(v).unwrap()), [expected]);
+        assert_eq!(returned.call(v).unwrap().id(), v.id());
+    }
+    assert_eq!((around.trace_count(), returned.trace_count()), (2, 2));
+}
+
+#[test]
+fn gradients_are_those_of_the_variables_of_the_call() {
+    let _ledger = ledger_check();
+    let cube = function(|v: &Variable| mul(mul(v.read(), v.read())?, v.read()));
+    let inside = function(|v: &Variable| {
+        let tape = GradientTape::new();
+        let y = mul(mul(v.read(), v.read())?, v.read())?;
+        tape.gradient(&y, v)?.dense()
+    });
+    for value in [2.0, 3.0] {
+        let v = variable(value);
+        let tape = GradientTape::new();
+        let y = cube.call(&v).unwrap();
+        let gradient = tape.gradient(&y, &v).unwrap().dense().unwrap();
+        assert_eq!(values_f32(&gradient), [3.0 * value * value]);
+        assert_eq!(values_f32(&inside.call(&v).unwrap()), [3.0 * value * value]);
+    }
+    assert_eq!((cube.trace_count(), inside.trace_count()), (1, 1));
+}
+
+#[test]
+fn each_variable_is_traced_on_request() {
+    let _ledger = ledger_check();
+    let f = function(|v: &Variable| mul(v.read(), 2.0)).trace_each_variable(true);
+    for value in [1.0, 2.0] {
+        assert_eq!(values_f32(&f.call(&variable(value)).unwrap()), [2.0 * value]);
+    }
+    assert_eq!(f.trace_count(), 2);
+}
+
+#[test]
+fn a_trace_keeps_no_argument_alive() {
+    let _ledger = ledger_check();
+    let f = function(|v: &Variable| mul(v.read(), 2.0));
+    let a = variable(1.0);
+    f.call(&a).unwrap();
+    assert!(!a.is_shared());
+    // One that is traced for its identity is kept until the next trace finds that it has no other handle.
+    let by_id = function(|v: &Variable| mul(v.read(), v.id() as f32));
+    by_id.call(&a).unwrap();
+    assert!(a.is_shared());
 }
 
 #[test]

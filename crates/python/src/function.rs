@@ -9,7 +9,7 @@ use crate::nest::{Leaves, StaticValue, Tree};
 use crate::plan::Plan;
 use crate::recording;
 use crate::thread_bound::ThreadBound;
-use crate::variable::wrap_variable;
+use crate::variable::{call_with_stand_ins, wrap_variable};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
 use taut::graph::TracingSuspension;
 use taut::{OnRetrace, Shape, TensorSpec};
-use taut_autodiff::nest::{Nest, strip_values, tensors};
+use taut_autodiff::nest::{Leaf, Nest, strip_values, tensors};
 
 /// A Python function that is traced once per signature and then runs as a planned program.
 #[pyclass(frozen, weakref, module = "taut")]
@@ -52,15 +52,26 @@ fn run(py: Python<'_>, body: &Bound<'_, PyAny>, arguments: &Tree) -> PyResult<Tr
         parts.split_last().ok_or_else(|| PyValueError::new_err("expected keyword arguments at the end"))?;
     let args: Vec<Bound<'_, PyAny>> = args.iter().map(|part| part.object(py)).collect::<PyResult<_>>()?;
     let kwargs = kwargs.object(py)?.cast_into::<PyDict>()?;
-    let result = body.call(PyTuple::new(py, args)?, Some(&kwargs))?;
-    Tree::of(&result, Leaves::Tensors)
+    let args = PyTuple::new(py, args)?;
+    let mut variables = Vec::new();
+    arguments.leaves(&mut |leaf| {
+        if let Leaf::Variable(variable) = leaf {
+            variables.push(variable);
+        }
+    });
+    call_with_stand_ins(py, &variables, || {
+        // Their last references here are dropped: what is alive then is held by the function's code.
+        let result = body.call(args, Some(&kwargs))?;
+        drop(kwargs);
+        Tree::of(&result, Leaves::Tensors)
+    })
 }
 
 #[pymethods]
 impl Function {
     #[new]
     #[pyo3(signature = (body, name, jit_compile=true, reduce_retracing=false, on_retrace="warn", cache_bytes=None,
-                        input_signature=None, fuse=true, memory_budget=None))]
+                        input_signature=None, fuse=true, memory_budget=None, trace_each_variable=false))]
     fn new(
         body: Py<PyAny>,
         name: &str,
@@ -71,6 +82,7 @@ impl Function {
         input_signature: Option<Vec<(Bound<'_, PyAny>, Option<Vec<Option<usize>>>)>>,
         fuse: bool,
         memory_budget: Option<&Bound<'_, PyAny>>,
+        trace_each_variable: bool,
     ) -> PyResult<Function> {
         let owned = PyFunctionRef::new(body);
         let body = owned.clone();
@@ -90,7 +102,8 @@ impl Function {
             .jit_compile(jit_compile)
             .reduce_retracing(reduce_retracing)
             .on_retrace(on_retrace)
-            .fuse(fuse);
+            .fuse(fuse)
+            .trace_each_variable(trace_each_variable);
         if let Some(bytes) = cache_bytes {
             made = made.cache_bytes(bytes);
         }
@@ -174,16 +187,16 @@ impl Function {
         call_back(py, || self.0.graph(&arguments)).map(|graph| graph.to_string())
     }
 
-    /// The variables that a call with these arguments reads or writes.
+    /// The variables that a call with these arguments reads or writes without being given them.
     #[pyo3(signature = (*args, **kwargs))]
-    fn used_variables<'py>(
+    fn captured_variables<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
-        let variables = call_back(py, || self.0.used_variables(&arguments))?;
+        let variables = call_back(py, || self.0.captured_variables(&arguments))?;
         variables.into_iter().map(|variable| wrap_variable(py, variable)).collect()
     }
 
@@ -290,6 +303,12 @@ pub fn trace_only<'py>(
         traced.map(|(_, results)| strip_values(results))
     })?;
     result.object(py)
+}
+
+/// Begins a part of a thread's work in which functions are traced for the very variables that they are given, or ends it.
+#[pyfunction]
+pub fn bind_variables_by_identity(begins: bool) {
+    taut_autodiff::bind_by_identity(begins);
 }
 
 /// Whether a function is being traced on this thread.

@@ -75,7 +75,10 @@ mod _native {
     #[pymodule_export]
     use super::frontier::Frontier;
     #[pymodule_export]
-    use super::function::{Function, InitScope, is_tracing, num_traced_calls, placeholder, trace_only};
+    use super::function::{
+        Function, InitScope, bind_variables_by_identity, is_tracing, num_traced_calls, placeholder,
+        trace_only,
+    };
     #[pymodule_export]
     use super::io::{
         RecordWriter, csv_rows, decode_csv, decode_gif, decode_image, encode_jpeg, encode_png, file_strings,
@@ -116,7 +119,7 @@ mod _native {
     #[pymodule_export]
     use super::tape::{ForwardAccumulator, GradientTape, gradients};
     #[pymodule_export]
-    use super::variable::Variable;
+    use super::variable::{Variable, VariableHandle};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,6 +5,7 @@ use crate::containers::{KeyOrder, TRACED, key_order, named_tuple, ordered_dict};
 use crate::convert;
 use crate::numpy::Memory;
 use crate::strings;
+use crate::variable::{argument_object, variable_class};
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
@@ -20,7 +21,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use taut::strings::StringTensor;
 use taut::traces::{Leaf, Static};
 use taut::{Tensor, Variable};
-use taut_autodiff::nest::Nest;
+use taut_autodiff::nest::{Nest, rebuilt_variable};
 
 /// A nested structure.
 pub enum Tree {
@@ -30,6 +31,8 @@ pub enum Tree {
     Composite(Py<PyType>, Vec<Tree>),
     /// A variable, and its Python object.
     Variable(Variable, Py<PyAny>),
+    /// A variable inside of an object of another class, which belongs to the signature itself.
+    BoundVariable(Variable, Py<PyAny>),
     Value(StaticValue),
     List(Vec<Tree>),
     Tuple(Vec<Tree>),
@@ -252,7 +255,13 @@ impl Tree {
                 ArrayValue::Tensor(tensor) => Tree::Tensor(tensor.clone()),
                 ArrayValue::Strings(strings) => Tree::Strings(strings.clone()),
                 ArrayValue::Variable(variable) if leaves == Leaves::Arguments => {
-                    Tree::Variable(variable.clone(), object.clone().unbind())
+                    let (variable, own) = (variable.clone(), object.clone().unbind());
+                    // Of an object of another class, nothing is known but that it is a variable.
+                    if object.get_type().is(variable_class(object.py())?) {
+                        Tree::Variable(variable, own)
+                    } else {
+                        Tree::BoundVariable(variable, own)
+                    }
                 }
                 ArrayValue::Variable(variable) => Tree::Tensor(read(variable)?),
             });
@@ -294,7 +303,9 @@ impl Tree {
         {
             let inner = method.call0()?.cast_into::<Array>()?;
             return Ok(match &inner.get().0 {
-                ArrayValue::Variable(variable) => Tree::Variable(variable.clone(), object.clone().unbind()),
+                ArrayValue::Variable(variable) => {
+                    Tree::BoundVariable(variable.clone(), object.clone().unbind())
+                }
                 ArrayValue::Tensor(tensor) => Tree::Tensor(tensor.clone()),
                 ArrayValue::Strings(strings) => Tree::Strings(strings.clone()),
             });
@@ -340,7 +351,8 @@ impl Tree {
             Tree::Tensor(tensor) => wrap(py, tensor.clone())?,
             Tree::Strings(strings) => strings::wrap_strings(py, strings.clone())?,
             Tree::Composite(class, parts) => composite(py, class, objects(py, parts)?)?,
-            Tree::Variable(_, object) => object.bind(py).clone(),
+            Tree::Variable(variable, object) => argument_object(object.bind(py), variable)?,
+            Tree::BoundVariable(_, object) => object.bind(py).clone(),
             Tree::Value(value) => value.object(py)?,
             Tree::List(parts) => PyList::new(py, objects(py, parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, objects(py, parts)?)?.into_any(),
@@ -359,7 +371,9 @@ impl Tree {
     pub fn sources(&self, found: &mut Vec<taut::GradientSource>) {
         match self {
             Tree::Tensor(tensor) => found.push(taut::GradientSource::Tensor(tensor.clone())),
-            Tree::Variable(variable, _) => found.push(taut::GradientSource::Variable(variable.clone())),
+            Tree::Variable(variable, _) | Tree::BoundVariable(variable, _) => {
+                found.push(taut::GradientSource::Variable(variable.clone()));
+            }
             Tree::Value(_) | Tree::Strings(_) => {}
             Tree::Composite(_, parts)
             | Tree::List(parts)
@@ -377,7 +391,11 @@ impl Tree {
     pub fn holds_strings(&self) -> bool {
         match self {
             Tree::Strings(_) | Tree::Composite(..) => true,
-            Tree::Tensor(_) | Tree::Variable(..) | Tree::Value(_) | Tree::IndexedSlices(..) => false,
+            Tree::Tensor(_)
+            | Tree::Variable(..)
+            | Tree::BoundVariable(..)
+            | Tree::Value(_)
+            | Tree::IndexedSlices(..) => false,
             Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
                 parts.iter().any(Tree::holds_strings)
             }
@@ -409,7 +427,7 @@ impl Tree {
     pub fn holds_objects(&self) -> bool {
         match self {
             Tree::Strings(_) | Tree::Composite(..) => true,
-            Tree::Tensor(_) | Tree::Variable(..) => false,
+            Tree::Tensor(_) | Tree::Variable(..) | Tree::BoundVariable(..) => false,
             Tree::Value(value) => matches!(value, StaticValue::Object(_) | StaticValue::Weak(_)),
             Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
                 parts.iter().any(Tree::holds_objects)
@@ -429,7 +447,9 @@ impl Tree {
             parts.iter().map(|part| part.filled(py, leaves)).collect()
         };
         Ok(match self {
-            Tree::Tensor(_) | Tree::Variable(..) => leaves.next().unwrap_or_else(|| py.None().into_bound(py)),
+            Tree::Tensor(_) | Tree::Variable(..) | Tree::BoundVariable(..) => {
+                leaves.next().unwrap_or_else(|| py.None().into_bound(py))
+            }
             Tree::Strings(strings) => strings::wrap_strings(py, strings.clone())?,
             Tree::Composite(class, parts) => composite(py, class, all(parts)?)?,
             Tree::Value(value) => value.object(py)?,
@@ -497,6 +517,7 @@ impl Nest for Tree {
             Tree::Tensor(tensor) => visit(Leaf::Tensor(tensor)),
             Tree::Strings(strings) => strings.leaves(visit),
             Tree::Variable(variable, _) => visit(Leaf::Variable(variable)),
+            Tree::BoundVariable(variable, _) => visit(Leaf::BoundVariable(variable)),
             Tree::Value(value) => visit(Leaf::Value(value)),
             Tree::Composite(_, parts)
             | Tree::List(parts)
@@ -532,7 +553,10 @@ impl Nest for Tree {
             }
             Tree::Tensor(tensor) => Tree::Tensor(tensors.next().unwrap_or_else(|| tensor.clone())),
             Tree::Variable(variable, object) => {
-                Tree::Variable(variable.clone(), Python::attach(|py| object.clone_ref(py)))
+                Tree::Variable(rebuilt_variable(variable), Python::attach(|py| object.clone_ref(py)))
+            }
+            Tree::BoundVariable(variable, object) => {
+                Tree::BoundVariable(variable.clone(), Python::attach(|py| object.clone_ref(py)))
             }
             Tree::Value(value) => Tree::Value(value.copy()),
             Tree::List(parts) => Tree::List(all(parts)),

@@ -5,10 +5,10 @@ use crate::call::call;
 use crate::convert::{self, operand};
 use crate::numpy::Memory;
 use crate::recording::method;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyType};
 
 /// A mutable tensor, updated in place. Tapes watch it when it is read if it is trainable.
 #[pyclass(frozen, extends = Array, subclass, weakref, module = "taut")]
@@ -16,13 +16,81 @@ pub struct Variable;
 
 static KNOWN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
+/// The class of variables that programs make.
+pub fn variable_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "taut.variable", "Variable")
+}
+
+/// A variable for the constructor of its Python class, which takes it in place of an initial value.
+#[pyclass(frozen, module = "taut")]
+pub struct VariableHandle(taut::Variable);
+
+#[pymethods]
+impl VariableHandle {
+    /// Which argument of which trace it is.
+    #[getter]
+    fn key(&self) -> Option<(u64, u64)> {
+        argument_key(&self.0)
+    }
+}
+
+/// Which argument of which trace a variable is.
+fn argument_key(variable: &taut::Variable) -> Option<(u64, u64)> {
+    variable.argument_of().map(|trace| (trace.number(), variable.untraced_id()))
+}
+
+fn arguments_module<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
+    PyModule::import(py, "taut.variable_arguments")
+}
+
+/// The object of a variable for the arguments of a function: that of the variable itself, or in a trace one that stands for it.
+pub fn argument_object<'py>(
+    object: &Bound<'py, PyAny>,
+    variable: &taut::Variable,
+) -> PyResult<Bound<'py, PyAny>> {
+    if variable.argument_of().is_none() {
+        return Ok(object.clone());
+    }
+    let handle = Bound::new(object.py(), VariableHandle(variable.clone()))?;
+    arguments_module(object.py())?.getattr("stand_in")?.call1((object, handle))
+}
+
+/// Calls a function that is being traced with objects that stand for variables. What shows that it depends on those is noted.
+pub fn call_with_stand_ins<'py, R>(
+    py: Python<'py>,
+    variables: &[&taut::Variable],
+    call: impl FnOnce() -> PyResult<R>,
+) -> PyResult<R> {
+    let Some(trace) = variables.first().and_then(|variable| variable.argument_of()) else { return call() };
+    let module = arguments_module(py)?;
+    let observer = module.getattr("Observer")?.call0()?;
+    let result = call();
+    let compares = observer.call_method0("end")?.is_truthy()?;
+    // Only errors of the program may come from a comparison: no interrupt.
+    if compares && result.as_ref().err().is_none_or(|error| error.is_instance_of::<PyException>(py)) {
+        trace.reject();
+    }
+    let keys: Vec<(u64, u64)> = variables.iter().filter_map(|variable| argument_key(variable)).collect();
+    if result.is_ok() && module.getattr("are_held")?.call1((keys,))?.is_truthy()? {
+        trace.note_identity();
+    }
+    result
+}
+
 /// The Python object of a variable: the existing one, if there is one.
 pub fn wrap_variable(py: Python<'_>, variable: taut::Variable) -> PyResult<Bound<'_, PyAny>> {
+    if let Some(key) = argument_key(&variable) {
+        let found = arguments_module(py)?.getattr("find")?.call1((key,))?;
+        if !found.is_none() {
+            return Ok(found);
+        }
+    }
     let known = KNOWN.get_or_try_init(py, || {
         let module = PyModule::import(py, "taut.variable")?;
         Ok::<_, PyErr>(module.getattr("_known")?.unbind())
     })?;
-    let known = known.bind(py).call_method1("get", (variable.id(),))?;
+    let known = known.bind(py).call_method1("get", (variable.untraced_id(),))?;
     if !known.is_none() {
         return Ok(known);
     }
@@ -81,6 +149,10 @@ impl Variable {
         category: Option<&str>,
     ) -> PyResult<PyClassInitializer<Variable>> {
         let py = initial_value.py();
+        if let Ok(handle) = initial_value.cast::<VariableHandle>() {
+            let own = Array(ArrayValue::Variable(handle.get().0.clone()));
+            return Ok(PyClassInitializer::from(own).add_subclass(Variable));
+        }
         let value = convert::tensor_of(initial_value, convert::dtype_or(dtype)?, Memory::Share)?;
         let mut builder = taut::Variable::builder().trainable(trainable);
         if let Some(name) = name {
@@ -109,6 +181,12 @@ impl Variable {
     #[getter]
     fn id(slf: &Bound<'_, Self>) -> PyResult<u64> {
         Ok(own(slf)?.id())
+    }
+
+    /// Notes that a function depends on which variable it is given, if it is traced with this one.
+    fn _note_identity(slf: &Bound<'_, Self>) -> PyResult<()> {
+        own(slf)?.id();
+        Ok(())
     }
 
     /// The address of its memory.

@@ -7,7 +7,6 @@ from typing import Any
 
 from .. import _native, _raw_ops as raw
 from ..data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, DatasetIterator, TracedIterator
-from ..data._iterators import traced_iterator
 from ..errors import DynamicShapeError
 from ..recording import call_with_functions
 from . import loops, values
@@ -16,8 +15,9 @@ from . import loops, values
 def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable | None, body: Callable) -> None:
     """A `for` over a dataset or an iterator. All elements have one spec, except perhaps the last of a known number."""
     count, last = UNKNOWN_CARDINALITY, None
+    total: Any = count
     if isinstance(dataset, Dataset):
-        count = dataset._native.cardinality()
+        count, total = dataset._count_in_trace()
         if count == 0:
             return
         if dataset._elements is None:
@@ -27,7 +27,7 @@ def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable |
         if dataset._elements is not None and count > 0:
             last = dataset._elements.last
         # The last element, which may be smaller, has a copy of the body.
-        elements = traced_iterator(dataset, dataset._elements.each)
+        elements = dataset._traced_iterator(dataset._elements.each)
     else:
         elements = dataset._captured() if isinstance(dataset, DatasetIterator) else dataset
     spec = last if count == 1 and last is not None else elements.element_spec
@@ -38,7 +38,7 @@ def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable |
             return raw.less(at, at + 1)
         if count == UNKNOWN_CARDINALITY:
             return elements.has_next()
-        return raw.less(at, count if last == spec else count - 1)
+        return raw.less(at, total if last == spec else total - 1)
 
     def loop(tensors: list, enter: Callable, leave: Callable) -> list:
         def holds(states: list) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _namespace
 from ..type_spec import DatasetSpec, IteratorSpec
-from . import experimental
+from . import _arguments as _arguments, experimental
 from ._dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from ._iterators import (
     DatasetIterator as DatasetIterator,

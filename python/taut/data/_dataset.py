@@ -15,7 +15,7 @@ from ..function import Function
 from ..shape import TensorShape
 from ..spec import TensorSpec
 from . import _composites, _epochs, _specs, _stages
-from ._iterators import DatasetIterator, NumpyIterator, traced_iterator
+from ._iterators import DatasetIterator, NumpyIterator, TracedIterator, traced_iterator
 from ._options import DatasetOptions as Options
 from ._python_stages import PythonStages
 from ._structures import as_tensors, flat_shapes, normalized, size_of, typed_element
@@ -532,9 +532,18 @@ class Dataset(PythonStages):
         return DatasetIterator(self._native.iterate((epoch, 0)), self)
 
     def __iter__(self) -> Any:
-        if _native.is_tracing():
-            return traced_iterator(self, self._spec_of_all() or self._first_spec())
-        return self._start()
+        if not _native.is_tracing():
+            return self._start()
+        return self._traced_iterator(self._spec_of_all() or self._first_spec())
+
+    def _traced_iterator(self, spec: Any) -> TracedIterator:
+        """An iterator of the function being traced, over elements with these specs."""
+        return traced_iterator(lambda _inputs: self, [], spec)
+
+    def _count_in_trace(self) -> tuple[int, Any]:
+        """The cardinality, and the same as a traced loop compares with it. In place of more than one, the first may be two."""
+        count = self._native.cardinality()
+        return count, count
 
     def iterate(self, position: tuple[int, int] | None = None) -> DatasetIterator:
         """An iterator that resumes at a `DatasetIterator.position`."""

@@ -15,6 +15,7 @@ from .._common import refuse
 from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..function import register_argument
 from ..spec import TensorSpec
+from ..type_spec import IteratorSpec
 from . import _epochs, _specs
 
 if TYPE_CHECKING:
@@ -264,17 +265,19 @@ class TracedIterator(Iterator):
 
 
 class _Runs:
-    """The iterators that a traced function makes of a dataset: one per run, found by a number."""
+    """The iterators that a traced function makes of a dataset: one per run, found by a number. `find` returns the dataset of a
+    run for the values of the callback's inputs.
+    """
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+    def __init__(self, find: Callable[[list], Dataset]) -> None:
+        self._find = find
         self._running: dict[int, DatasetIterator] = {}
         self._mine = threading.local()
 
-    def begin(self, _inputs: list) -> list[bytes]:
+    def begin(self, inputs: list) -> list[bytes]:
         # A thread runs a function once at a time: an earlier run on this thread has ended, even if by an error.
         self._running.pop(getattr(self._mine, "number", -1), None)
-        iterator = self._dataset._start()
+        iterator = self._find(inputs)._start()
         self._mine.number = iterator._number
         self._running[iterator._number] = iterator
         return [np.int64(iterator._number).tobytes()]
@@ -283,10 +286,12 @@ class _Runs:
         return self._running[int(inputs[0])]
 
 
-def traced_iterator(dataset: Dataset, spec: Any) -> TracedIterator:
-    """An iterator that begins anew in every run of the function being traced."""
-    runs = _Runs(dataset)
-    return TracedIterator(runs.find, _native.host_callback("dataset", runs.begin, [], _NUMBER, True), spec)
+def traced_iterator(find: Callable[[list], Dataset], inputs: list, spec: Any) -> TracedIterator:
+    """An iterator that begins anew in every run of the function being traced, over the dataset that `find` returns for the
+    values of `inputs`.
+    """
+    runs = _Runs(find)
+    return TracedIterator(runs.find, _native.host_callback("dataset", runs.begin, inputs, _NUMBER, True), spec)
 
 
 class _ElementSpec:
@@ -317,6 +322,9 @@ class _IteratorArgument(NamedTuple):
 
     def in_call(self) -> DatasetIterator:
         return _iterators[int(self.number)]
+
+    def type_spec(self) -> IteratorSpec:
+        return IteratorSpec(self.element.spec)
 
 
 def _as_argument(iterator: DatasetIterator) -> Any:

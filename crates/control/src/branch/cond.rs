@@ -155,7 +155,7 @@ fn return_assigned<R>(traced: &mut [(Traced, R)]) -> Vec<Variable> {
         let own = traced.graph.outputs.len() - traced.writes.len();
         let values = traced.graph.outputs.split_off(own);
         for variable in &variables {
-            let written = traced.writes.iter().position(|state| state.id() == variable.id());
+            let written = traced.writes.iter().position(|state| state.id() == variable.untraced_id());
             // A branch that does not assign to it returns its old value.
             let value = written.map_or_else(|| traced.capture(&variable.value()), |i| values[i]);
             traced.graph.outputs.push(value);

@@ -19,6 +19,7 @@ from taut.keras.backend.convert import convert_to_tensor
 from taut.keras.backend.distributed import reduced
 from taut.keras.backend.sharded import SavedShard, Shard, Sharding, check_elementwise
 from taut.keras.backend.variable import Variable, native
+from taut.variable_arguments import original
 
 
 def then_restored(build: Callable) -> Callable:
@@ -195,6 +196,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
         """The Keras variable that wraps a Taut variable: the same one at every step, since slots are found by it."""
         if not isinstance(variable, tf.Variable):
             return variable
+        variable = original(variable)
         if not hasattr(self, "_wrappers"):
             self._wrappers: dict[int, Any] = {}
         if id(variable) not in self._wrappers:
