@@ -240,7 +240,7 @@ unsafe fn copy_vectors<S: LaneElement, A: Lanes<S>, const C: usize>(simd: A, fro
     for i in 0..C {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            to.add(i * A::COUNT).cast::<A::Vector>().write_unaligned(simd.read(from.add(i * A::COUNT)))
+            to.add(i * A::COUNT).cast::<A::Vector>().write_unaligned(simd.read(from.add(i * A::COUNT)));
         };
     }
 }
