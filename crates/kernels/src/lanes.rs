@@ -1,14 +1,27 @@
 //! Vectors of the processor, for sums that must stay in registers.
 //!
 //! Elsewhere, kernels are scalar Rust that the compiler vectorises. It keeps arrays of sums in memory once they are larger than about a
-//! hundred elements, which makes the loops of this folder twenty times as slow; vectors stay in registers.
+//! hundred elements, which makes such loops twenty times as slow; vectors stay in registers.
 
-use crate::conv::real::Sum;
 use crate::simd;
 use pulp::{Simd, WithSimd};
+use std::ops::Add;
 
 /// The most elements of the vectors that are written together.
 pub(crate) const MOST_ELEMENTS: usize = widest_tile::<f32>();
+
+/// A type of sums that the processor has vectors of.
+pub(crate) trait LaneElement: Copy + Add<Output = Self> {
+    const ZERO: Self;
+    /// Runs work with the widest vectors of the level in force.
+    fn vectorize<W: VectorWork<Self>>(work: W);
+}
+
+/// Work that is compiled for every width of vectors.
+pub(crate) trait VectorWork<S> {
+    /// Does the work. It must be `#[inline(always)]`, as what it calls, to be compiled for the instructions of `A`.
+    fn run<A: Lanes<S>>(self, simd: A);
+}
 
 /// Vectors of a type.
 pub(crate) trait Lanes<S>: Simd {
@@ -33,12 +46,12 @@ pub(crate) trait Lanes<S>: Simd {
     #[inline(always)]
     fn write_or_add<const C: usize>(self, vectors: &[Self::Vector; C], to: &mut [S], add: bool)
     where
-        S: Sum,
+        S: LaneElement,
     {
         if !add {
             return self.write(vectors, to);
         }
-        let mut elements = [<S as Sum>::ZERO; MOST_ELEMENTS];
+        let mut elements = [S::ZERO; MOST_ELEMENTS];
         self.write(vectors, &mut elements[..C * Self::COUNT]);
         for (to, x) in to.iter_mut().zip(&elements) {
             *to = *to + *x;
@@ -49,9 +62,9 @@ pub(crate) trait Lanes<S>: Simd {
     #[inline(always)]
     fn write<const C: usize>(self, vectors: &[Self::Vector; C], to: &mut [S])
     where
-        S: Sum,
+        S: LaneElement,
     {
-        let mut elements = [<S as Sum>::ZERO; MOST_ELEMENTS];
+        let mut elements = [S::ZERO; MOST_ELEMENTS];
         let whole = to.len() == C * Self::COUNT;
         let start = if whole { to.as_mut_ptr() } else { elements.as_mut_ptr() };
         assert!(
@@ -77,13 +90,26 @@ macro_rules! lanes {
             #[inline(always)]
             fn fused(self, a: A::$vector, b: A::$vector, c: A::$vector) -> A::$vector { self.$fused(a, b, c) }
         }
+
+        impl LaneElement for $t {
+            const ZERO: $t = 0.0;
+            fn vectorize<W: VectorWork<$t>>(work: W) {
+                struct Run<W>(W);
+                impl<W: VectorWork<$t>> WithSimd for Run<W> {
+                    type Output = ();
+                    #[inline(always)]
+                    fn with_simd<A: Simd>(self, simd: A) { self.0.run(simd); }
+                }
+                vectorize(Run(work));
+            }
+        }
     )*};
 }
 lanes!(f32, f32s, splat_f32s, mul_add_f32s; f64, f64s, splat_f64s, mul_add_f64s);
 
 /// Runs work with the widest vectors of the level in force. Where vectors have no fused multiply-add, it is a function call.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
+fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
     use pulp::x86::{V3, V4};
     if simd::level() == simd::Level::Avx512
         && let Some(wide) = V4::try_new()
@@ -98,7 +124,7 @@ pub(crate) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
 
 /// Runs work with the vectors of the machine.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
+fn vectorize<Op: WithSimd>(op: Op) -> Op::Output {
     pulp::Arch::new().dispatch(op)
 }
 

@@ -1,37 +1,50 @@
 //! The limits of this machine, with which measurements are compared.
 
+use crate::lanes::{LaneElement, Lanes, MOST_ELEMENTS, VectorWork};
 use crate::matmul::{Mat, MatMut, packed};
-use crate::multiversion;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-multiversion! {
-    /// Independent chains of fused multiply-adds that touch no memory: twelve vectors of `LANES` floats, which hide the
-    /// latency and fit the registers.
-    fn multiply_add_chains[const LANES: usize](chains: [[f32; LANES]; 12], rounds: usize, factor: f32) -> f32 {
-        let mut chains = chains;
-        for _ in 0..rounds {
+/// Vectors that are multiplied and added to at a time: enough to hide the latency, and few enough for the registers.
+const CHAINS: usize = 12;
+
+/// Independent chains of fused multiply-adds that touch no memory.
+struct Chains<'a> {
+    rounds: usize,
+    factor: f32,
+    /// Set to what the chains have added up to, and the elements of all of them.
+    result: &'a mut (f32, usize),
+}
+
+impl VectorWork<f32> for Chains<'_> {
+    #[inline(always)]
+    fn run<A: Lanes<f32>>(self, simd: A) {
+        let (factor, half) = (simd.splat(self.factor), simd.splat(0.5));
+        let mut chains = [simd.splat(1.0); CHAINS];
+        for _ in 0..self.rounds {
             for chain in &mut chains {
-                for lane in chain {
-                    *lane = lane.mul_add(factor, 0.5);
-                }
+                *chain = simd.fused(*chain, factor, half);
             }
         }
-        chains.iter().flatten().sum()
+        let mut elements = [0f32; MOST_ELEMENTS];
+        let mut sum = 0.0;
+        for chain in black_box(chains) {
+            simd.write(&[chain], &mut elements[..A::COUNT]);
+            sum += elements[..A::COUNT].iter().sum::<f32>();
+        }
+        *self.result = (sum, CHAINS * A::COUNT);
     }
 }
 
-/// Single-precision operations per second that one thread reaches in registers, of whichever width is best; a fused
+/// Single-precision operations per second that one thread reaches in registers, with the widest vectors; a fused
 /// multiply-add counts as two.
 pub fn fma_peak() -> f64 {
-    fn rate<const LANES: usize>() -> f64 {
-        let rounds = 2_000_000;
-        let best = best_of(5, || {
-            black_box(multiply_add_chains([[1.0; LANES]; 12], rounds, black_box(0.5)));
-        });
-        (rounds * 12 * LANES * 2) as f64 / best.as_secs_f64()
-    }
-    rate::<8>().max(rate::<16>())
+    let (rounds, mut result) = (2_000_000, (0.0, 0));
+    let best = best_of(5, || {
+        f32::vectorize(Chains { rounds, factor: black_box(0.5), result: &mut result });
+        black_box(result.0);
+    });
+    (rounds * result.1 * 2) as f64 / best.as_secs_f64()
 }
 
 /// The product of two square row-major matrices by the kernels of the `gemm` crates alone, on one thread: what
@@ -69,7 +82,12 @@ mod tests {
     #[test]
     fn multiply_add_chains_have_the_expected_value() {
         // x -> x / 2 + 1 / 2 stays at one.
-        assert_eq!(multiply_add_chains([[1.0; 8]; 12], 3, 0.5), 96.0);
+        let mut result = (0.0, 0);
+        f32::vectorize(Chains { rounds: 3, factor: 0.5, result: &mut result });
+        assert!(result.1.is_multiple_of(CHAINS) && result.1 > 0);
+        assert_eq!(result.0, result.1 as f32);
+        f32::vectorize(Chains { rounds: 1, factor: 0.25, result: &mut result });
+        assert_eq!(result.0, 0.75 * result.1 as f32);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod half;
 mod integer;
 mod mat;
 pub(crate) mod packed;
-pub(crate) mod panels;
+mod panels;
 mod serial;
 mod transposing;
 mod unpacked;

@@ -10,10 +10,9 @@ use super::problem::{Direction, Phase, Problem};
 use super::real::{Real, Sum};
 use super::shared::{Shared, lines, worth_sharing};
 use super::window::{Grid, Run, Runs};
-use crate::lanes::{Lanes, tile_width, vectorize, widest_tile};
+use crate::lanes::{Lanes, VectorWork, tile_width, widest_tile};
 use crate::view::View;
 use crate::{pool, simd};
-use pulp::{Simd, WithSimd};
 
 /// The fewest source channels: with fewer, finding the taps costs more than packing them.
 const FEWEST_CHANNELS: usize = 8;
@@ -80,42 +79,24 @@ struct Convolution<'a, S> {
     grid: &'a Grid,
 }
 
-/// A type of sums whose tiles have a size for each kind of vectors.
-pub(crate) trait Tiles: Sized {
-    /// Computes a part, tile by tile.
-    fn columns(part: &PixelBlock<'_, Self>, out: &Shared<'_, Self>);
-}
-
-macro_rules! tiles {
-    ($($t:ty),*) => {$(
-        impl Tiles for $t {
-            fn columns(part: &PixelBlock<'_, $t>, out: &Shared<'_, $t>) {
-                vectorize(Columns { part, out });
-            }
-        }
-
-        impl WithSimd for Columns<'_, $t> {
-            type Output = ();
-            #[inline(always)]
-            fn with_simd<A: Simd>(self, simd: A) {
-                // Rows of a tile: as many sums as there are registers for, and enough to wait for none.
-                match self.part.width / <A as Lanes<$t>>::COUNT {
-                    1 => columns::<$t, A, 8, 1>(simd, self.part, self.out),
-                    2 => columns::<$t, A, 6, 2>(simd, self.part, self.out),
-                    4 => columns::<$t, A, 6, 4>(simd, self.part, self.out),
-                    8 => columns::<$t, A, 1, 8>(simd, self.part, self.out),
-                    _ => columns::<$t, A, 1, 16>(simd, self.part, self.out),
-                }
-            }
-        }
-    )*};
-}
-tiles!(f32, f64);
-
 /// A part to compute, and where its pixels go.
 struct Columns<'a, S> {
     part: &'a PixelBlock<'a, S>,
     out: &'a Shared<'a, S>,
+}
+
+impl<S: Sum> VectorWork<S> for Columns<'_, S> {
+    #[inline(always)]
+    fn run<A: Lanes<S>>(self, simd: A) {
+        // Rows of a tile: as many sums as there are registers for, and enough to wait for none.
+        match self.part.width / A::COUNT {
+            1 => columns::<S, A, 8, 1>(simd, self.part, self.out),
+            2 => columns::<S, A, 6, 2>(simd, self.part, self.out),
+            4 => columns::<S, A, 6, 4>(simd, self.part, self.out),
+            8 => columns::<S, A, 1, 8>(simd, self.part, self.out),
+            _ => columns::<S, A, 1, 16>(simd, self.part, self.out),
+        }
+    }
 }
 
 impl<S: Sum> Convolution<'_, S> {
@@ -150,7 +131,7 @@ impl<S: Sum> Convolution<'_, S> {
                         column,
                         width,
                     };
-                    S::columns(&part, out);
+                    S::vectorize(Columns { part: &part, out });
                 }
             });
         }

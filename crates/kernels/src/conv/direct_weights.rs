@@ -8,9 +8,8 @@ use super::pack::{Block, Source};
 use super::problem::{Phase, Problem};
 use super::real::{Real, Sum};
 use super::window::Runs;
-use crate::lanes::{Lanes, MOST_ELEMENTS, vectorize};
+use crate::lanes::{Lanes, MOST_ELEMENTS, VectorWork};
 use crate::simd;
-use pulp::{Simd, WithSimd};
 
 /// Input channels that fill the smallest tile.
 const FEWEST_CHANNELS: usize = 8;
@@ -49,43 +48,26 @@ pub(crate) struct Products<'a, S> {
     pub(super) accumulate: bool,
 }
 
-/// A type of sums whose tiles have a size for each kind of vectors.
-pub(crate) trait WeightTiles: Sized {
-    /// Writes the sums, a row per tap and input channel.
-    fn write(products: &Products<'_, Self>, sums: &mut [Self]);
-}
-
-macro_rules! tiles {
-    ($($t:ty),*) => {$(
-        impl WeightTiles for $t {
-            fn write(products: &Products<'_, $t>, sums: &mut [$t]) {
-                vectorize(Write { products, sums });
-            }
-        }
-
-        impl WithSimd for Write<'_, $t> {
-            type Output = ();
-            #[inline(always)]
-            fn with_simd<A: Simd>(self, simd: A) {
-                let Write { products, sums } = self;
-                let vectors = products.cout / <A as Lanes<$t>>::COUNT;
-                // As many sums as there are registers for: 32 of 64 bytes, 16 of 32.
-                match (size_of::<<A as Lanes<$t>>::Vector>(), products.block.channels.len()) {
-                    (64, 8..) if vectors % 2 == 0 => taps::<$t, A, 8, 2>(simd, products, sums),
-                    (64, 16..) => taps::<$t, A, 16, 1>(simd, products, sums),
-                    (64, _) => taps::<$t, A, 8, 1>(simd, products, sums),
-                    _ => taps::<$t, A, 4, 2>(simd, products, sums),
-                }
-            }
-        }
-    )*};
-}
-tiles!(f32, f64);
-
 /// Products to sum up, and where the sums go.
-struct Write<'a, S> {
-    products: &'a Products<'a, S>,
-    sums: &'a mut [S],
+pub(super) struct Write<'a, S> {
+    pub(super) products: &'a Products<'a, S>,
+    /// A row per tap and input channel.
+    pub(super) sums: &'a mut [S],
+}
+
+impl<S: Sum> VectorWork<S> for Write<'_, S> {
+    #[inline(always)]
+    fn run<A: Lanes<S>>(self, simd: A) {
+        let Write { products, sums } = self;
+        let vectors = products.cout / A::COUNT;
+        // As many sums as there are registers for: 32 of 64 bytes, 16 of 32.
+        match (size_of::<A::Vector>(), products.block.channels.len()) {
+            (64, 8..) if vectors % 2 == 0 => taps::<S, A, 8, 2>(simd, products, sums),
+            (64, 16..) => taps::<S, A, 16, 1>(simd, products, sums),
+            (64, _) => taps::<S, A, 8, 1>(simd, products, sums),
+            _ => taps::<S, A, 4, 2>(simd, products, sums),
+        }
+    }
 }
 
 /// Consecutive pixels of a row for which a tap is not padding.

@@ -1,21 +1,13 @@
 //! Floating-point elements and the type their sums are kept in.
 
-use super::direct::Tiles;
-use super::direct_weights::WeightTiles;
 use crate::dtype::{Element, bf16, f16, single_from_f16};
+use crate::lanes::LaneElement;
 use crate::matmul::GemmElement;
-use crate::matmul::panels::PanelTiles;
 use half::slice::HalfFloatSliceExt;
 
 /// What sums are kept in: `f32`, or `f64` for `f64`.
 pub(crate) trait Sum:
-    Real<Sum = Self>
-    + GemmElement
-    + Tiles
-    + WeightTiles
-    + PanelTiles
-    + std::ops::Add<Output = Self>
-    + std::ops::Mul<Output = Self>
+    Real<Sum = Self> + GemmElement + LaneElement + std::ops::Mul<Output = Self>
 {
     const ZERO: Self;
     /// `self * factor + summand`, rounded once.

@@ -1,6 +1,6 @@
 //! Weight gradient: packed patches, transposed, times output gradients, summed over tiles.
 
-use super::direct_weights::{self, Products, WeightTiles};
+use super::direct_weights::{self, Products};
 use super::pack::{Source, block_shape, blocks};
 use super::problem::Problem;
 use super::real::{Real, Sum};
@@ -197,7 +197,10 @@ fn slab_sums<T: Real>(
                     cout,
                     accumulate: tile > first,
                 };
-                T::Sum::write(&products, sums);
+                <T::Sum as crate::lanes::LaneElement>::vectorize(direct_weights::Write {
+                    products: &products,
+                    sums,
+                });
             }
             return;
         }

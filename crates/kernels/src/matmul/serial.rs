@@ -7,12 +7,12 @@ use super::mat::{Mat, MatMut};
 use super::packed::{self, Packed};
 use super::panels;
 use super::unpacked::{self, Lanes, Scalar};
-use crate::conv::real::Sum;
+use crate::lanes::LaneElement;
 use crate::simd::{self, Level};
 
 /// `c = a @ b`, or `c += a @ b`. Tiles are `W` elements wide (64 bytes), `H` (half) or `Q` (a quarter).
 #[inline]
-pub(super) fn gemm<T: Packed + Scalar + Sum, const W: usize, const H: usize, const Q: usize>(
+pub(super) fn gemm<T: Packed + Scalar + LaneElement, const W: usize, const H: usize, const Q: usize>(
     a: Mat<'_, T>,
     b: Mat<'_, T>,
     c: MatMut<'_, T>,
