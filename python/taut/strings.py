@@ -38,6 +38,7 @@ __all__ = [
     "unicode_decode",
     "unicode_decode_with_offsets",
     "unicode_encode",
+    "unicode_script",
     "unicode_split",
     "unicode_split_with_offsets",
     "unicode_transcode",
@@ -309,6 +310,15 @@ def unicode_decode(
 ) -> Any:
     """The code points of each string: a tensor for a scalar, else a ragged tensor."""
     return _ragged(_decoder(input_encoding, errors, replacement_char, replace_control_characters), input)
+
+
+def unicode_script(input: Any, name: str | None = None) -> Any:
+    """The script of each code point (int32), as a number of ICU's `UScriptCode`: 25 is Latin, 8 Cyrillic; -1 if it is not
+    a code point. Unassigned ones are 103; the tables are newer than TensorFlow's.
+    """
+    if isinstance(input, RaggedTensor):
+        return map_flat_values(unicode_script, input)
+    return _native.unicode_script(_native.as_tensor(input))
 
 
 def unicode_decode_with_offsets(

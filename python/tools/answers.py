@@ -1,5 +1,5 @@
-"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, Keras's preprocessing, and the steps
-of its tutorials on data. Run it where TensorFlow and pandas are installed.
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, CSV, Keras's preprocessing, and the
+steps of its tutorials on data. Run it where TensorFlow and pandas are installed.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def main() -> None:
     """Writes the answers beside the cases."""
     sys.path[:0] = [str(TESTS), str(TESTS / "keras")]
     import complex_cases
+    import csv_cases
     import keras
     import preprocessing_cases
     import string_cases
@@ -54,6 +55,11 @@ def main() -> None:
     _write(TESTS / "string_answers.json", answers)
     answers = {name: plain(case(tf)) for name, case in complex_cases.CASES.items()}
     _write(TESTS / "complex_answers.json", answers)
+    answers = {}
+    for name, case in csv_cases.CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            answers[name] = plain(case(tf, folder))
+    _write(TESTS / "csv_answers.json", answers)
     for kind, cases in (("preprocessing", preprocessing_cases.CASES), ("tutorial", tutorial_cases.CASES)):
         answers = {}
         for name, case in cases.items():
