@@ -155,3 +155,22 @@ def test_errors_that_are_mistakes_of_the_program_are_not_ignored():
 
     with pytest.raises(TypeError, match="a mistake"):
         list(tf.data.Dataset.range(3).map(wrong).ignore_errors())
+
+
+@pytest.mark.parametrize("channels", [0, 1, 3])
+def test_jpeg_images_that_end_early(channels):
+    pixels = np.add.outer(np.arange(40), np.arange(64)).astype(np.uint8)[..., None].repeat(3, 2)
+    whole = tf.io.encode_jpeg(pixels).numpy()
+    assert tf.io.decode_jpeg(whole + b"more", channels=channels).shape[:2] == [40, 64]
+    for end in (len(whole) // 2, len(whole) - 2):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            tf.io.decode_jpeg(whole[:end], channels=channels)
+
+
+def test_channels_that_a_format_does_not_have():
+    image = tf.io.encode_jpeg(np.zeros([2, 2, 3], np.uint8))
+    for channels in (2, 4):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"channels must be one of 0, 1, 3, got {channels}"):
+            tf.io.decode_jpeg(image, channels=channels)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="got 1"):
+        tf.io.decode_bmp(b"BM", channels=1)
