@@ -174,3 +174,15 @@ def test_channels_that_a_format_does_not_have():
             tf.io.decode_jpeg(image, channels=channels)
     with pytest.raises(tf.errors.InvalidArgumentError, match="got 1"):
         tf.io.decode_bmp(b"BM", channels=1)
+
+
+def test_arguments_of_strings_that_do_not_fit():
+    assert tf.strings.substr(["abc", "", "de"], [1, 0, 0], -1).numpy().tolist() == [b"bc", b"", b"de"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"axis must be in \[-2, 2\), got 2"):
+        tf.strings.reduce_join([["a", "b"]], 2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"segment_ids must be in \[0, 2\)"):
+        tf.strings.unsorted_segment_join(["a", "b"], [0, 5], 2)
+    with pytest.raises(TypeError, match="complex"):
+        tf.strings.as_string([1 + 2j])
+    with pytest.raises(ValueError, match="ASCII"):
+        tf.strings.unicode_decode(["\u00e4"], "US-ASCII")
