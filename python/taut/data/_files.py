@@ -35,7 +35,7 @@ def save(elements: Iterable, specs: Any, path: str, compression: str | None) -> 
             header = json.dumps(shapes).encode()
             file.write(len(header).to_bytes(4, "little") + header)
             for part in parts:
-                file.write(np.asarray(part).tobytes())
+                file.write(_bytes(part))
             count += 1
         if compression != "GZIP":
             file.flush()
@@ -56,6 +56,14 @@ def save(elements: Iterable, specs: Any, path: str, compression: str | None) -> 
     for name in os.listdir(path):
         if name.startswith("elements-") and name != data:
             os.remove(os.path.join(path, name))
+
+
+def _bytes(part: Any) -> bytes:
+    """The bytes of numbers; of strings, whose lengths are not known from their shape, a message behind its length."""
+    if part.dtype != dtypes.string:
+        return np.asarray(part).tobytes()
+    message = _native.serialize_tensor(part)
+    return len(message).to_bytes(8, "little") + message
 
 
 def read_index(path: str) -> dict[str, Any]:
@@ -110,6 +118,11 @@ def _element(reader: _Reader, specs: Any, flat: list, kinds: list) -> Any:
         reader.corrupt()
     parts = []
     for shape, dtype in zip(shapes, kinds):
+        if dtype == dtypes.string:
+            parts.append(
+                _native.parse_tensor(_native.string_tensor(reader.read(int.from_bytes(reader.read(8), "little"))))
+            )
+            continue
         array_type = np.dtype(dtype.as_numpy_dtype)
         count = int(np.prod([int(size) for size in shape], dtype=object)) if shape else 1
         raw = reader.read(count * array_type.itemsize)
