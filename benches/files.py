@@ -6,7 +6,7 @@
 
 Both engines read the same files with two threads, in processes of their own that take turns, round by round; a rate is the best of
 three passes over the files, the table has the medians of all rounds. Of this package, the high-water mark of every buffer is
-compared with its setting.
+printed beside its setting; one that is set in bytes must not exceed it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ LINES, PICTURES, RECORDS, ROWS = 200_000, 256, 100_000, 200_000
 WORDS = [f"word{i}" for i in range(1000)]
 #: The bytes of the buffer behind each pipeline.
 BUFFER = 4 << 20
+#: The settings of the buffers, by stage. A map keeps eight elements per thread.
+SETTINGS = {"prefetch": f"{BUFFER >> 10:,} KiB", "map_parallel": "16 elements"}
 TITLES = {
     "text": "text lines: batch, split, look up words",
     "pictures": "JPEG pictures of 256x256: decode, resize, batch",
@@ -110,9 +112,10 @@ def pipelines(tf: Any, folder: str) -> dict[str, tuple[int, Callable[[], Any]]]:
 
 
 def measure(tf: Any, folder: str, only: str | None) -> dict[str, Any]:
-    """Elements per second, and the high-water marks of buffers."""
+    """Elements per second, and the high-water marks of buffers: the most bytes by pipeline and stage."""
     is_tensorflow = tf.__name__ == "tensorflow"
-    rates, buffers = {}, {}
+    rates: dict[str, float] = {}
+    buffers: dict[str, dict[str, int]] = {}
     for name, (count, make) in pipelines(tf, folder).items():
         if only not in (None, name):
             continue
@@ -131,8 +134,10 @@ def measure(tf: Any, folder: str, only: str | None) -> dict[str, Any]:
                 pass
             best = min(best, time.perf_counter() - start)
             if not is_tensorflow:
-                marks = [most for stage, most in running.report().stages if stage == "prefetch"]
-                buffers[name] = max([buffers.get(name, 0), *marks])
+                marks = buffers.setdefault(name, {})
+                for stage, most in running.report().stages:
+                    if stage in SETTINGS:
+                        marks[stage] = max(marks.get(stage, 0), most)
         rates[name] = count / best
     return {"rates": rates, "buffers": buffers}
 
@@ -149,12 +154,25 @@ def table(rounds: list[tuple[dict, dict | None]]) -> list[str]:
     for name in rounds[0][0]["rates"]:
         own = [ours["rates"][name] for ours, _ in rounds]
         theirs = [peer["rates"][name] for _, peer in rounds if peer]
-        most = max(ours["buffers"][name] for ours, _ in rounds)
+        most = max(ours["buffers"][name]["prefetch"] for ours, _ in rounds)
         assert most <= BUFFER, f"{name}: the buffer had {most} bytes"
         ratio = statistics.median(a / b for a, b in zip(own, theirs)) if theirs else float("nan")
         peer = f"{statistics.median(theirs):,.0f}" if theirs else "-"
         row = f"{statistics.median(own):,.0f} | {peer} | {ratio:.2f} | {most / 1024:,.0f} KiB"
         lines.append(f"| {TITLES[name]} | {row} |")
+    return lines
+
+
+def high_water(rounds: list[tuple[dict, dict | None]]) -> list[str]:
+    """A line per pipeline: the most bytes of each buffer, and its setting."""
+    lines = []
+    for name in rounds[0][0]["buffers"]:
+        marks: dict[str, int] = {}
+        for ours, _ in rounds:
+            for stage, most in ours["buffers"][name].items():
+                marks[stage] = max(marks.get(stage, 0), most)
+        parts = [f"{stage} {most / 1024:,.0f} KiB of {SETTINGS[stage]}" for stage, most in marks.items()]
+        lines.append(f"{TITLES[name]}: buffers at most: {', '.join(parts)}")
     return lines
 
 
@@ -189,6 +207,7 @@ def main() -> None:
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     lines = table(rounds)
     print("\n".join(lines))
+    print("\n".join(high_water(rounds)))
     if options.book:
         with open(options.book) as file:
             page = file.read()

@@ -84,6 +84,9 @@ from .function import (
 )
 from .indexed_slices import IndexedSlices as IndexedSlices
 from .module import Module as Module
+from .ragged import (
+    ragged_fill_empty_rows as ragged_fill_empty_rows, ragged_fill_empty_rows_grad as ragged_fill_empty_rows_grad,
+)
 from .ragged_tensor import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
 from .shape import TensorShape as TensorShape
 from .sparse_tensor import SparseTensor as SparseTensor
@@ -143,11 +146,11 @@ __all__ = [
     "less_equal", "linspace", "logical_and", "logical_not", "logical_or", "make_ndarray", "make_tensor_proto",
     "map_fn", "matmul", "matrix_square_root", "maximum", "meshgrid", "minimum", "multiply", "name_scope",
     "negative", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like",
-    "pad", "parallel_stack", "pow", "print", "py_function", "random_normal_initializer",
-    "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad", "reduce_all", "reduce_any",
-    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
-    "register_tensor_conversion_function", "repeat", "required_space_to_batch_paddings", "reshape", "reverse",
-    "reverse_sequence", "rfftnd", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd",
+    "pad", "parallel_stack", "pow", "print", "py_function", "ragged_fill_empty_rows", "ragged_fill_empty_rows_grad",
+    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad",
+    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum", "register_tensor_conversion_function", "repeat", "required_space_to_batch_paddings", "reshape",
+    "reverse", "reverse_sequence", "rfftnd", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd",
     "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort",
     "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient",
     "strided_slice", "string", "subtract", "switch_case", "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add",

@@ -7,14 +7,9 @@ import functools
 # Topic, names without the leading `tf.`, and what to use instead.
 TOPICS: tuple[tuple[str, str, str], ...] = (
     (
-        "Ragged tensors",
-        "ragged_fill_empty_rows ragged_fill_empty_rows_grad",
-        "tf.ragged.map_flat_values applies any function to the values; to_tensor pads rows to one length",
-    ),
-    (
-        "Feature columns and scripts of characters",
-        "feature_column strings.unicode_script",
-        "Keras's preprocessing layers replace feature columns; unicodedata names characters",
+        "Feature columns",
+        "feature_column",
+        "Keras's preprocessing layers replace feature columns",
     ),
     (
         "Quantised and opaque types",

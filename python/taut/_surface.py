@@ -233,6 +233,7 @@ _TOP: Rows = {
         """as_dtype bfloat16 bool complex64 complex128 double float16 float32 float64 half int8 int16 int32 int64 string
         uint8 uint16 uint32 uint64""",
     ),
+    **objects("ragged", "ragged_fill_empty_rows ragged_fill_empty_rows_grad"),
     **objects("ragged_tensor", "RaggedTensor RaggedTensorSpec"),
     **objects("sparse_tensor", "SparseTensor"),
     **objects("_ops.edit_distance", "edit_distance fingerprint"),

@@ -83,6 +83,12 @@ class DataLossError(OpError, ValueError):
     error_code = DATA_LOSS
 
 
+class DataFormatError(DataLossError, InvalidArgumentError):
+    """A file or string whose contents are malformed. TensorFlow raises one of the two classes, depending on the op:
+    `DataLossError` for records, `InvalidArgumentError` for pictures, rows and examples.
+    """
+
+
 class OperatorNotAllowedInGraphError(OpError, TypeError):
     """An operation that needs the value of a traced tensor."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -240,6 +240,64 @@ def _stacked(parts: list[Any]) -> Any:
     if is_equal and not any(isinstance(tensor, RaggedTensor) for tensor in tensors):
         return raw.stack(tensors, 0)
     return stack(tensors)
+
+
+class RaggedFillEmptyRows(NamedTuple):
+    """The results of `tf.ragged_fill_empty_rows`."""
+
+    output_value_rowids: Any
+    output_values: Any
+    empty_row_indicator: Any
+    reverse_index_map: Any
+
+
+class RaggedFillEmptyRowsGrad(NamedTuple):
+    """The results of `tf.ragged_fill_empty_rows_grad`."""
+
+    d_values: Any
+    d_default_value: Any
+
+
+def ragged_fill_empty_rows(
+    value_rowids: Any, values: Any, nrows: Any, default_value: Any, name: str | None = None
+) -> RaggedFillEmptyRows:
+    """Gives each row without values one, the default: the row of each new value, the new values, which rows were empty,
+    and where each old value is among the new ones.
+    """
+    rowids, count = np.asarray(value_rowids, np.int64), int(np.asarray(nrows))
+    values = _native.as_tensor(values)
+    if rowids.ndim != 1 or values.ndim != 1 or len(rowids) != values.shape[0]:
+        raise InvalidArgumentError(
+            f"value_rowids and values must be vectors of equal lengths, got shapes {list(rowids.shape)} and {values.shape}"
+        )
+    if ((rowids < 0) | (rowids >= count)).any():
+        raise InvalidArgumentError(f"value_rowids must be in [0, {count}), got {rowids.tolist()}")
+    empty = np.bincount(rowids, minlength=count) == 0
+    rows = np.concatenate([rowids, np.flatnonzero(empty)])
+    order = np.argsort(rows, kind="stable")
+    default = raw.reshape(_native.as_tensor(default_value, values.dtype), [1])
+    # The last value is the default: empty rows take it.
+    sources = np.minimum(order, len(rowids))
+    places = np.argsort(order, kind="stable")[: len(rowids)]
+    return RaggedFillEmptyRows(
+        _native.as_tensor(rows[order]),
+        raw.gather(raw.concat([values, default], 0), sources),
+        _native.as_tensor(empty),
+        _native.as_tensor(places),
+    )
+
+
+def ragged_fill_empty_rows_grad(
+    reverse_index_map: Any, grad_values: Any, name: str | None = None
+) -> RaggedFillEmptyRowsGrad:
+    """The gradients of `tf.ragged_fill_empty_rows` with respect to the values, and to the default: the sum over all rows
+    that were empty.
+    """
+    places, grads = np.asarray(reverse_index_map, np.int64), _native.as_tensor(grad_values)
+    if ((places < 0) | (places >= grads.shape[0])).any():
+        raise InvalidArgumentError(f"reverse_index_map must be in [0, {grads.shape[0]}), got {places.tolist()}")
+    added = np.setdiff1d(np.arange(grads.shape[0]), places)
+    return RaggedFillEmptyRowsGrad(raw.gather(grads, places), raw.sum(raw.gather(grads, added)))
 
 
 __getattr__, __dir__ = _namespace.plain(__name__)

@@ -38,6 +38,7 @@ __all__ = [
     "unicode_decode",
     "unicode_decode_with_offsets",
     "unicode_encode",
+    "unicode_script",
     "unicode_split",
     "unicode_split_with_offsets",
     "unicode_transcode",
@@ -92,8 +93,11 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
 
 
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Any:
-    """The part of each string that begins at `pos` (from the end, if it is negative) and has at most `len` units."""
+    """The part of each string that begins at `pos` (from the end, if it is negative) and has at most `len` units;
+    all that follow, if `len` is negative.
+    """
     pos, size = (np.asarray(value, np.int64) for value in (pos, len))
+    size = np.where(size < 0, 1 << 40, size)
     return _on_values(lambda x: _native.string_substr(x, pos, size, unit), input)
 
 
@@ -119,8 +123,8 @@ def reduce_join(
         return inputs.values.with_flat_values(joined) if inputs.ragged_rank > 1 else joined
     x = _native.string_tensor(inputs)
     # Of several axes, the strings along the first one come first.
-    axes = list(range(x.ndim)) if axis is None else [one % x.ndim if x.ndim else one for one in as_ints(axis)][::-1]
-    if any(one >= x.ndim for one in axes):
+    axes = list(range(x.ndim)) if axis is None else [one + x.ndim if one < 0 else one for one in as_ints(axis)][::-1]
+    if any(not 0 <= one < x.ndim for one in axes):
         refuse("reduce_join", f"axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
     outer = [one for one in range(x.ndim) if one not in axes]
     moved = raw.transpose(x, [*outer, *axes]) if axes != list(range(x.ndim - len(axes), x.ndim)) else x
@@ -139,8 +143,9 @@ def unsorted_segment_join(
 ) -> Any:
     """Joins the strings of each segment, in order."""
     x, ids = _native.string_tensor(inputs), np.asarray(segment_ids).reshape(-1)
+    if ((ids < 0) | (ids >= int(num_segments))).any():
+        refuse("unsorted_segment_join", f"segment_ids must be in [0, {int(num_segments)}), got {ids.tolist()}")
     order = np.argsort(ids, kind="stable")
-    order = order[ids[order] >= 0]
     counts = np.bincount(ids[order], minlength=int(num_segments))
     splits = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     rows = raw.gather(raw.reshape(x, [-1]), order)
@@ -275,6 +280,12 @@ def as_string(
         if x.is_symbolic:
             # A function that calls it runs op by op.
             refuse("as_string", "the lengths of strings depend on the values of a traced tensor", DynamicShapeError)
+        if x.dtype.is_complex:
+            refuse(
+                "as_string",
+                f"expected real numbers, got {x.dtype.name}: write tf.math.real and tf.math.imag",
+                TypeError,
+            )
         digits = None if precision < 0 else precision
         return _native.string_from_numbers(x, digits, scientific, shortest, max(width, 0), ord(fill or " "))
 
@@ -311,6 +322,15 @@ def unicode_decode(
     return _ragged(_decoder(input_encoding, errors, replacement_char, replace_control_characters), input)
 
 
+def unicode_script(input: Any, name: str | None = None) -> Any:
+    """The script of each code point (int32), as a number of ICU's `UScriptCode`: 25 is Latin, 8 Cyrillic; -1 if it is not
+    a code point. Unassigned ones are 103; the tables are newer than TensorFlow's.
+    """
+    if isinstance(input, RaggedTensor):
+        return map_flat_values(unicode_script, input)
+    return _native.unicode_script(_native.as_tensor(input))
+
+
 def unicode_decode_with_offsets(
     input: Any,
     input_encoding: str,
@@ -329,6 +349,9 @@ def _with_offsets(found: Callable, input: Any) -> tuple:
 
 
 def _decoder(encoding: str, errors: str, replacement: int, control: bool) -> Callable:
+    if encoding.upper() in ("ASCII", "US-ASCII"):
+        raise ValueError(f"the encoding must be 'UTF-8', 'UTF-16-BE' or 'UTF-32-BE', got {encoding!r}")
+
     def decode(x: Any) -> tuple:
         return _native.string_decode(x, encoding, errors, replacement, replacement if control else None)
 

@@ -239,6 +239,25 @@ CASES = {
     "decode_raw": lambda tf: tf.io.decode_raw([b"\x01\x02\x03\x04"], tf.uint16),
     "decode_raw_big": lambda tf: tf.io.decode_raw(b"\x01\x02\x03\x04", tf.int16, little_endian=False),
     "decode_raw_fixed": lambda tf: tf.io.decode_raw([b"\x01\x02\x03", b"\x04"], tf.uint8, fixed_length=2),
+    "unicode_script": lambda tf: tf.strings.unicode_script(
+        [65, 0x42F, 0x3042, 0x4E00, 0x37, 0x301, 0x1F389, 0xD800, -1, 1 << 21]
+    ),
+    "unicode_script_rows": lambda tf: tf.strings.unicode_script(
+        tf.strings.unicode_decode(["naïve Ω", "", "日本ご"], "UTF-8")
+    ),
+    "ragged_fill_empty_rows": lambda tf: list(
+        tf.ragged_fill_empty_rows(
+            tf.constant([0, 0, 2, 5], tf.int64), [1.0, 2.0, 3.0, 4.0], tf.constant(7, tf.int64), 9.0
+        )
+    ),
+    "ragged_fill_empty_rows_unsorted": lambda tf: list(
+        tf.ragged_fill_empty_rows(
+            tf.constant([2, 0, 2], tf.int64), tf.constant(["a", "b", "c"]), tf.constant(4, tf.int64), "-"
+        )
+    ),
+    "ragged_fill_empty_rows_grad": lambda tf: list(
+        tf.ragged_fill_empty_rows_grad(tf.constant([0, 1, 3, 6], tf.int64), tf.range(7.0))
+    ),
     "decode_csv": lambda tf: tf.io.decode_csv(["1,2.5,a", '3,,"b,""c"""'], [[0], [1.5], ["x"]]),
     "decode_csv_scalar": lambda tf: tf.io.decode_csv("7;z", [tf.constant([], tf.int64), ""], field_delim=";"),
     "decode_csv_select": lambda tf: tf.io.decode_csv(["1,NA,3"], [[0], [-1]], na_value="NA", select_cols=[0, 1]),

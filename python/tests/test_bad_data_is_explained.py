@@ -155,3 +155,34 @@ def test_errors_that_are_mistakes_of_the_program_are_not_ignored():
 
     with pytest.raises(TypeError, match="a mistake"):
         list(tf.data.Dataset.range(3).map(wrong).ignore_errors())
+
+
+@pytest.mark.parametrize("channels", [0, 1, 3])
+def test_jpeg_images_that_end_early(channels):
+    pixels = np.add.outer(np.arange(40), np.arange(64)).astype(np.uint8)[..., None].repeat(3, 2)
+    whole = tf.io.encode_jpeg(pixels).numpy()
+    assert tf.io.decode_jpeg(whole + b"more", channels=channels).shape[:2] == [40, 64]
+    for end in (len(whole) // 2, len(whole) - 2):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            tf.io.decode_jpeg(whole[:end], channels=channels)
+
+
+def test_channels_that_a_format_does_not_have():
+    image = tf.io.encode_jpeg(np.zeros([2, 2, 3], np.uint8))
+    for channels in (2, 4):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"channels must be one of 0, 1, 3, got {channels}"):
+            tf.io.decode_jpeg(image, channels=channels)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="got 1"):
+        tf.io.decode_bmp(b"BM", channels=1)
+
+
+def test_arguments_of_strings_that_do_not_fit():
+    assert tf.strings.substr(["abc", "", "de"], [1, 0, 0], -1).numpy().tolist() == [b"bc", b"", b"de"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"axis must be in \[-2, 2\), got 2"):
+        tf.strings.reduce_join([["a", "b"]], 2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"segment_ids must be in \[0, 2\)"):
+        tf.strings.unsorted_segment_join(["a", "b"], [0, 5], 2)
+    with pytest.raises(TypeError, match="complex"):
+        tf.strings.as_string([1 + 2j])
+    with pytest.raises(ValueError, match="ASCII"):
+        tf.strings.unicode_decode(["\u00e4"], "US-ASCII")

@@ -387,3 +387,13 @@ def test_changed_files_are_read_or_refused(folder, kind):
         # Pixels: three times at most, each at most 4096 times the file; small files may have a megabyte.
         assert tf.memory.peak_bytes() - live <= max(3 << 20, 3 * 4096 * len(changed))
     assert tf.memory.live_bytes() == before
+
+
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+def test_saved_strings_are_loaded(tmp_path, compression):
+    path = str(tmp_path / "saved")
+    elements = {"text": [["a", ""], ["\u00e4" * 300, "z"]], "number": [1, 2]}
+    tf.data.Dataset.from_tensor_slices(elements).save(path, compression=compression)
+    loaded = list(tf.data.Dataset.load(path))
+    assert [one["text"].numpy().tolist() for one in loaded] == [[b"a", b""], ["\u00e4".encode() * 300, b"z"]]
+    assert [int(one["number"]) for one in loaded] == [1, 2]

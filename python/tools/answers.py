@@ -1,4 +1,4 @@
-"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, ragged tensors, Keras's
+"""Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, ragged tensors, CSV, Keras's
 preprocessing, and the steps of its tutorials on data. Run it where TensorFlow and pandas are installed.
 """
 
@@ -44,6 +44,7 @@ def main() -> None:
     """Writes the answers beside the cases."""
     sys.path[:0] = [str(TESTS), str(TESTS / "keras")]
     import complex_cases
+    import csv_cases
     import keras
     import preprocessing_cases
     import ragged_cases
@@ -57,6 +58,11 @@ def main() -> None:
     _write(TESTS / "complex_answers.json", answers)
     answers = {text: plain(ragged_cases.result(tf, text)) for text in ragged_cases.CASES}
     _write(TESTS / "ragged_answers.json", answers)
+    answers = {}
+    for name, case in csv_cases.CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            answers[name] = plain(case(tf, folder))
+    _write(TESTS / "csv_answers.json", answers)
     for kind, cases in (("preprocessing", preprocessing_cases.CASES), ("tutorial", tutorial_cases.CASES)):
         answers = {}
         for name, case in cases.items():

@@ -5,6 +5,8 @@ mod arrow;
 #[cfg(feature = "csv")]
 mod csv;
 #[cfg(feature = "csv")]
+mod csv_records;
+#[cfg(feature = "csv")]
 mod csv_rows;
 mod example;
 mod files;

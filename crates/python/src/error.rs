@@ -87,7 +87,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::Io => return PyOSError::new_err(text),
         ErrorKind::Index => "InvalidIndexError",
         ErrorKind::OutOfMemory => "ResourceExhaustedError",
-        ErrorKind::Format => "DataLossError",
+        ErrorKind::Format => "DataFormatError",
         ErrorKind::Unavailable => "UnavailableError",
         ErrorKind::Graph => "OperatorNotAllowedInGraphError",
         ErrorKind::DynamicShape => DYNAMIC_SHAPE,

@@ -16,6 +16,7 @@ use taut::data::{
     self, AnyTensor, Compression, CsvColumn, CsvFormat, FeatureSpec, FeatureValues, FileSet, ParsedFeature,
     TfRecordWriter,
 };
+use taut::strings::StringTensor;
 use taut::{DType, Shape};
 
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
@@ -213,7 +214,7 @@ fn parsed_features(py: Python<'_>, parsed: Vec<ParsedFeature>) -> PyResult<Vec<B
 }
 
 /// The bytes of arithmetic that take as long as parsing these messages.
-fn parsing_work(serialized: &taut::strings::StringTensor) -> usize {
+fn parsing_work(serialized: &StringTensor) -> usize {
     16 * serialized.byte_len()
 }
 
@@ -315,27 +316,48 @@ pub fn image_format(py: Python<'_>, contents: &Bound<'_, PyAny>) -> PyResult<Opt
     Ok(data::image_format(bytes).map(|format| format!("{format:?}").to_lowercase()))
 }
 
-/// Images of bytes at another size: the first old pixel of each new one and the weights, for rows and for columns.
+/// The contents of a file.
+#[pyfunction]
+pub fn read_file<'py>(py: Python<'py>, path: PathBuf) -> Object<'py> {
+    let contents = py.detach(|| std::fs::read(path))?;
+    wrap_strings(py, call(py, contents.len(), || StringTensor::scalar(&contents))?)
+}
+
+/// The interpolation along an axis: the first old pixel of each new one, and the weights.
+#[pyclass(frozen, module = "taut")]
+pub struct ResampleTaps {
+    first: Vec<i32>,
+    weights: Vec<f32>,
+}
+
+#[pymethods]
+impl ResampleTaps {
+    #[new]
+    fn new(py: Python<'_>, first: &Bound<'_, PyAny>, weights: &Bound<'_, PyAny>) -> PyResult<ResampleTaps> {
+        let first = convert::tensor(first)?.to_vec::<i32>().map_err(|error| exception(py, error))?;
+        let weights = convert::tensor(weights)?.to_vec::<f32>().map_err(|error| exception(py, error))?;
+        Ok(ResampleTaps { first, weights })
+    }
+}
+
+impl ResampleTaps {
+    fn taps(&self) -> data::Taps<'_> {
+        data::Taps { first: &self.first, weights: &self.weights }
+    }
+}
+
+/// Images of bytes at another size.
 #[pyfunction]
 pub fn resample<'py>(
     py: Python<'py>,
     images: &Bound<'py, PyAny>,
-    rows: [Bound<'py, PyAny>; 2],
-    columns: [Bound<'py, PyAny>; 2],
+    rows: &Bound<'py, ResampleTaps>,
+    columns: &Bound<'py, ResampleTaps>,
     columns_first: bool,
 ) -> Object<'py> {
     let images = convert::tensor(images)?;
-    let pair = |[first, weights]: &[Bound<'py, PyAny>; 2]| {
-        PyResult::Ok((convert::tensor(first)?.to_vec::<i32>(), convert::tensor(weights)?.to_vec::<f32>()))
-    };
-    let (rows, columns) = (pair(&rows)?, pair(&columns)?);
-    let made = call(py, usize::MAX, || {
-        let (rows, columns) = ((rows.0?, rows.1?), (columns.0?, columns.1?));
-        let rows = data::Taps { first: &rows.0, weights: &rows.1 };
-        let columns = data::Taps { first: &columns.0, weights: &columns.1 };
-        data::resample(&images, rows, columns, columns_first)
-    })?;
-    wrap(py, made)
+    let (rows, columns) = (rows.get().taps(), columns.get().taps());
+    wrap(py, call(py, usize::MAX, || data::resample(&images, rows, columns, columns_first))?)
 }
 
 /// An image as JPEG.

@@ -81,8 +81,9 @@ mod _native {
     };
     #[pymodule_export]
     use super::io::{
-        RecordWriter, csv_rows, decode_csv, decode_gif, decode_image, encode_jpeg, encode_png, file_strings,
-        image_format, parse_examples, parse_sequence_examples, parse_tensor, resample, serialize_tensor,
+        RecordWriter, ResampleTaps, csv_rows, decode_csv, decode_gif, decode_image, encode_jpeg, encode_png,
+        file_strings, image_format, parse_examples, parse_sequence_examples, parse_tensor, read_file,
+        resample, serialize_tensor,
     };
     #[pymodule_export]
     use super::line::{calling_line, pass_over, set_replayed_line};
@@ -110,7 +111,7 @@ mod _native {
         string_fingerprints, string_from_numbers, string_hash_buckets, string_join, string_join_rows,
         string_length, string_lower, string_murmur_buckets, string_ngrams, string_reshape, string_split,
         string_strip, string_substr, string_take, string_to_number, string_unicode_split, string_unique,
-        string_upper,
+        string_upper, unicode_script,
     };
     #[pymodule_export]
     use super::strings::{

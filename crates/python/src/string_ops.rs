@@ -318,6 +318,13 @@ pub fn string_fingerprints<'py>(py: Python<'py>, x: &Bound<'py, PyAny>) -> Objec
     to_tensor(py, x.byte_len(), || strings::fingerprints(&x))
 }
 
+/// The scripts of code points.
+#[pyfunction]
+pub fn unicode_script<'py>(py: Python<'py>, points: &Bound<'py, PyAny>) -> Object<'py> {
+    let points = convert::tensor(points)?;
+    to_tensor(py, points.len(), || strings::unicode_script(&points))
+}
+
 /// Code points, row splits and byte offsets.
 #[pyfunction]
 #[pyo3(signature = (x, input_encoding, errors, replacement, control))]

@@ -23,6 +23,8 @@ mod moves;
 mod numbers;
 #[cfg(feature = "regex")]
 mod regex;
+#[cfg(feature = "regex")]
+mod script;
 mod table;
 mod tensor;
 mod text;
@@ -33,9 +35,11 @@ pub use case::{lower, strip, upper};
 pub use compare::{Comparison, compare, unique};
 pub use hash::{fingerprint64, fingerprints, hash_bucket_murmur, hash_bucket_strong, hash_buckets};
 pub use moves::{concat, pad_stack, stack, take};
-pub use numbers::{NumberFormat, as_string, to_number};
+pub use numbers::{NumberFormat, as_string, hexadecimal_float, to_number};
 #[cfg(feature = "regex")]
 pub use regex::{Regex, regex_full_match, regex_replace};
+#[cfg(feature = "regex")]
+pub use script::unicode_script;
 pub use table::StringTable;
 pub use tensor::{StringLeaf, StringTensor, StringValues};
 pub use text::{Unit, bytes_split, join, join_rows, length, ngrams, split, substr};

@@ -9,10 +9,13 @@ use taut_core::{DType, Error, Result, Tensor};
 #[track_caller]
 pub fn to_number(x: &StringTensor, dtype: DType) -> Result<Tensor> {
     match dtype {
-        DType::F32 => {
-            parsed(x, dtype, |text| float(text).map(|value| value as f32), |text| text.parse::<f32>().ok())
-        }
-        DType::F64 => parsed(x, dtype, float, |text| text.parse::<f64>().ok()),
+        DType::F32 => parsed(
+            x,
+            dtype,
+            |text| hexadecimal_float(text).map(|value| value as f32),
+            |text| text.parse::<f32>().ok(),
+        ),
+        DType::F64 => parsed(x, dtype, hexadecimal_float, |text| text.parse::<f64>().ok()),
         DType::I32 => parsed(x, dtype, |_| None, |text| text.parse::<i32>().ok()),
         DType::I64 => parsed(x, dtype, |_| None, |text| text.parse::<i64>().ok()),
         DType::U32 => parsed(x, dtype, |_| None, |text| text.parse::<u32>().ok()),
@@ -25,8 +28,8 @@ pub fn to_number(x: &StringTensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// A hexadecimal integer as a float: the one form that Rust does not parse.
-fn float(text: &str) -> Option<f64> {
+/// A hexadecimal integer, such as `0x1f`, as a float: the one form that Rust does not parse.
+pub fn hexadecimal_float(text: &str) -> Option<f64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),

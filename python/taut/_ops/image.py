@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _raw_ops as raw, dtypes
 from .._common import as_ints, cast_to, refuse
-from .._native import Tensor, as_tensor, is_tracing, resample
+from .._native import ResampleTaps, Tensor, as_tensor, is_tracing, resample
 from ..errors import ResourceExhaustedError
 from .indexing import gather
 from .random import next_key, seed_key
@@ -266,10 +266,12 @@ def resize(
         return images
     # The axis that shrinks more comes first: the other one has less to do then.
     axes = sorted(((-3, rows, height), (-2, columns, width)), key=lambda axis: axis[2] / axis[1])
-    taps = {axis: _taps(method, old, new, antialias) for axis, old, new in axes}
-    if images.dtype == dtypes.uint8 and all(taps.values()) and not is_tracing():
-        # Integers have no gradients: one call instead of several ops, with the same results.
-        return resample(images, taps[-3], taps[-2], axes[0][0] == -2)
+    if images.dtype == dtypes.uint8 and not is_tracing():
+        row_taps = _resample_taps(method, rows, height, antialias)
+        column_taps = _resample_taps(method, columns, width, antialias)
+        if row_taps is not None and column_taps is not None:
+            # Integers have no gradients: one call instead of several ops, with the same results.
+            return resample(images, row_taps, column_taps, axes[0][0] == -2)
     for axis, old, new in axes:
         if old != new or method in ("gaussian", "mitchellcubic"):
             images = _interpolated(images, axis, method, new, antialias)
@@ -309,6 +311,13 @@ def _taps(method: str, old: int, new: int, antialias: bool) -> tuple[np.ndarray,
         return None
     first = np.minimum(first, old - count).astype(np.int32)
     return first, np.take_along_axis(weights, first[:, None] + np.arange(count), axis=1)
+
+
+@functools.lru_cache(maxsize=64)
+def _resample_taps(method: str, old: int, new: int, antialias: bool) -> ResampleTaps | None:
+    """The taps for `resample`."""
+    taps = _taps(method, old, new, antialias)
+    return None if taps is None else ResampleTaps(*taps)
 
 
 def _multiplied(images: Tensor, axis: int, weights: Tensor) -> Tensor:

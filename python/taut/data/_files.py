@@ -35,7 +35,7 @@ def save(elements: Iterable, specs: Any, path: str, compression: str | None) -> 
             header = json.dumps(shapes).encode()
             file.write(len(header).to_bytes(4, "little") + header)
             for part in parts:
-                file.write(_as_bytes(np.asarray(part)))
+                file.write(_bytes(part))
             count += 1
         if compression != "GZIP":
             file.flush()
@@ -58,12 +58,12 @@ def save(elements: Iterable, specs: Any, path: str, compression: str | None) -> 
             os.remove(os.path.join(path, name))
 
 
-def _as_bytes(array: np.ndarray) -> bytes:
-    """The bytes of an array. Strings are their lengths, and then their bytes."""
-    if array.dtype != object:
-        return array.tobytes()
-    strings = array.ravel().tolist()
-    return np.array([len(one) for one in strings], "<i8").tobytes() + b"".join(strings)
+def _bytes(part: Any) -> bytes:
+    """The bytes of numbers; of strings, whose lengths are not known from their shape, a message behind its length."""
+    if part.dtype != dtypes.string:
+        return np.asarray(part).tobytes()
+    message = _native.serialize_tensor(part)
+    return len(message).to_bytes(8, "little") + message
 
 
 def read_index(path: str) -> dict[str, Any]:
@@ -118,25 +118,17 @@ def _element(reader: _Reader, specs: Any, flat: list, kinds: list) -> Any:
         reader.corrupt()
     parts = []
     for shape, dtype in zip(shapes, kinds):
+        if dtype == dtypes.string:
+            parts.append(
+                _native.parse_tensor(_native.string_tensor(reader.read(int.from_bytes(reader.read(8), "little"))))
+            )
+            continue
         array_type = np.dtype(dtype.as_numpy_dtype)
         count = int(np.prod([int(size) for size in shape], dtype=object)) if shape else 1
-        if dtype == dtypes.string:
-            parts.append(_native.as_tensor(_strings(reader, count).reshape(shape)))
-            continue
         raw = reader.read(count * array_type.itemsize)
         parts.append(_native.own_tensor(np.frombuffer(raw, array_type).reshape(shape), dtype))
     rest = iter(parts)
     return nest.pack_sequence_as(specs, [next(rest) if isinstance(spec, TensorSpec) else None for spec in flat])
-
-
-def _strings(reader: _Reader, count: int) -> np.ndarray:
-    """Strings that `_as_bytes` has written."""
-    strings = np.empty(count, object)
-    for i, length in enumerate(np.frombuffer(reader.read(count * 8), "<i8").tolist()):
-        if length < 0:
-            reader.corrupt()
-        strings[i] = reader.read(length)
-    return strings
 
 
 def _encoded(specs: Any) -> Any:

@@ -170,8 +170,10 @@ def _kind(text: str, kind: Any) -> Any:
     except ValueError:
         try:
             value = float(text)
-            single = abs(value) <= float(np.finfo(np.float32).max) or not np.isfinite(value)
-            found = dtypes.float32 if single else dtypes.float64
+            # As in TensorFlow, a column with a value that is not finite is text, unless it has a default.
+            if np.isfinite(value):
+                single = abs(value) <= float(np.finfo(np.float32).max)
+                found = dtypes.float32 if single else dtypes.float64
         except ValueError:
             pass
     return max(found, kind, key=lambda one: order.index(one))

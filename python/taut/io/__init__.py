@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from .. import _namespace, _native, _raw_ops as raw, dtypes
-from ..errors import DataLossError, InvalidArgumentError, NotFoundError
+from ..errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+)
 from ..ragged_tensor import RaggedTensor
 from . import _origins, gfile as gfile
 from ._examples import (
@@ -102,10 +108,13 @@ def read_file(filename: Any, name: str | None = None) -> _native.Tensor:
     """The contents of a file, as a scalar string."""
     path = path_of(filename)
     try:
-        with open(path, "rb") as file:
-            return _origins.remember(_native.string_tensor(file.read()), path)
+        return _origins.remember(_native.read_file(path), path)
     except FileNotFoundError:
         raise NotFoundError(f"{path}: no such file\n  at {_native.calling_line()}") from None
+    except (IsADirectoryError, NotADirectoryError) as error:
+        raise FailedPreconditionError(f"{path}: {error.strerror}\n  at {_native.calling_line()}") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{path}: {error.strerror}\n  at {_native.calling_line()}") from None
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:

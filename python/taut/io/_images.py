@@ -12,10 +12,14 @@ from ..errors import InvalidArgumentError
 from . import _origins
 
 
-def _decode(contents: Any, channels: int | None, dtype: Any = dtypes.uint8) -> _native.Tensor:
+def _decode(
+    contents: Any, channels: int | None, dtype: Any = dtypes.uint8, allowed: tuple[int, ...] = (0, 1, 3, 4)
+) -> _native.Tensor:
     text = _native.string_tensor(contents)
     if text.ndim:
         raise InvalidArgumentError(f"contents must be a scalar, got shape {text.shape}")
+    if (channels or 0) not in allowed:
+        raise InvalidArgumentError(f"channels must be one of {', '.join(map(str, allowed))}, got {channels}")
     with _origins.named(contents):
         return _native.decode_image(text, channels or 0, dtypes.as_dtype(dtype) == dtypes.uint16)
 
@@ -39,7 +43,7 @@ def decode_jpeg(
         refuse_option("decode_jpeg", parameter, value, "the decoder has no such option", default)
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4 or 8, got {ratio}")
-    image = _decode(contents, channels)
+    image = _decode(contents, channels, allowed=(0, 1, 3))
     if ratio == 1:
         return image
     height, width = (-(-size // ratio) for size in image.shape[:2])
@@ -58,7 +62,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name
 
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> _native.Tensor:
     """Decodes a BMP image: uint8 [height, width, channels]."""
-    return _decode(contents, channels)
+    return _decode(contents, channels, allowed=(0, 3, 4))
 
 
 def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> _native.Tensor:
@@ -103,7 +107,7 @@ def decode_image(
 def decode_and_crop_jpeg(contents: Any, crop_window: Any, channels: int = 0, name: str | None = None) -> _native.Tensor:
     """Decodes a JPEG image and crops it to [y, x, height, width]."""
     y, x, height, width = (int(value) for value in np.asarray(crop_window).tolist())
-    image = _decode(contents, channels)
+    image = _decode(contents, channels, allowed=(0, 1, 3))
     rows, columns = image.shape[:2]
     if min(y, x) < 0 or min(height, width) < 1 or y + height > rows or x + width > columns:
         raise InvalidArgumentError(f"crop_window must lie within {rows}x{columns}, got {[y, x, height, width]}")

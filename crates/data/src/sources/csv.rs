@@ -1,10 +1,11 @@
 //! CSV files: tables of numbers, booleans and class names.
 
-use super::{MaybeGzip, format_error, read_error};
+use super::csv_records::{FieldSyntax, RecordReader};
+use super::files::ReadFailure;
+use super::{MaybeGzip, format_error};
 use crate::counters::StageRun;
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::is_element;
-use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
@@ -16,7 +17,30 @@ use taut_memory::{Buffer, Category, Location};
 /// The number of rows from which types are inferred.
 const INFERENCE_ROWS: usize = 100;
 
-type Rows = Reader<MaybeGzip<BufReader<File>>>;
+/// The rows of a file behind its header, all of which must have the same number of fields.
+struct Rows {
+    records: RecordReader<BufReader<MaybeGzip<BufReader<File>>>>,
+    /// The names of the columns, if the file has a header.
+    header: Option<Vec<String>>,
+    /// The number of fields: that of the first row.
+    width: Option<usize>,
+}
+
+impl Rows {
+    /// Reads the next row. False at the end.
+    fn read(&mut self) -> Result<bool, ReadFailure> {
+        if !self.records.read()? {
+            return Ok(false);
+        }
+        let (found, line) = (self.records.len(), self.records.line());
+        let expected = *self.width.get_or_insert(found);
+        if found != expected {
+            let error = format_error(format!("line {line}: expected {expected} fields, got {found}"));
+            return Err(ReadFailure { error, ends_file: false });
+        }
+        Ok(true)
+    }
+}
 
 /// A CSV file: which columns are read, and as which types. It may be compressed with gzip.
 ///
@@ -141,30 +165,36 @@ impl Csv {
     }
 
     fn rows(&self) -> Result<Rows> {
-        let file = open(&self.path)?;
-        Ok(ReaderBuilder::new().has_headers(self.header).delimiter(self.delimiter).from_reader(file))
+        let contents = BufReader::with_capacity(1 << 16, open(&self.path)?);
+        let syntax = FieldSyntax { delimiter: self.delimiter, quote: true };
+        let mut rows = Rows { records: RecordReader::new(contents, syntax), header: None, width: None };
+        if self.header {
+            let found = rows.read().map_err(|failure| failure.error.about("the header"))?;
+            let fields = (0..if found { rows.records.len() } else { 0 }).map(|i| rows.records.field(i));
+            let names = fields.map(|name| String::from_utf8_lossy(name).trim().to_owned()).collect();
+            rows.header = Some(names);
+        }
+        Ok(rows)
     }
 
     /// The columns that are read, and their types.
     fn fields(&self) -> Result<Vec<Field>> {
         let mut rows = self.rows()?;
-        let mut first = Vec::new();
-        let mut record = ByteRecord::new();
+        let mut first: Vec<Vec<Vec<u8>>> = Vec::new();
         for _ in 0..INFERENCE_ROWS {
-            match rows.read_byte_record(&mut record) {
-                Ok(true) => first.push(record.clone()),
+            match rows.read() {
+                Ok(true) => {
+                    let records = &rows.records;
+                    first.push((0..records.len()).map(|i| records.field(i).to_vec()).collect());
+                }
                 Ok(false) => break,
-                Err(error) if error.is_io_error() => return Err(csv_error(error)),
-                // A row of the wrong length is not used for inference; reading it is an error.
+                Err(failure) if failure.ends_file => return Err(failure.error),
+                // A row with an error is not used for inference; reading it is an error.
                 Err(_) => {}
             }
         }
-        let names: Vec<String> = if self.header {
-            let names = rows.byte_headers().map_err(csv_error)?.iter();
-            names.map(|name| String::from_utf8_lossy(name).trim().to_owned()).collect()
-        } else {
-            (0..first.first().map_or(0, ByteRecord::len)).map(|i| i.to_string()).collect()
-        };
+        let by_index = || (0..first.first().map_or(0, Vec::len)).map(|i| i.to_string()).collect();
+        let names: Vec<String> = rows.header.take().unwrap_or_else(by_index);
         let find = |name: &String| {
             names.iter().position(|other| other == name).ok_or_else(|| {
                 Error::value(format!("unknown column `{name}`"))
@@ -185,7 +215,7 @@ impl Csv {
             let kind = match self.kinds.get(name) {
                 Some(kind) => kind.clone(),
                 None => ColumnType::Number(infer_dtype(
-                    first.iter().filter_map(|row| row.get(index)),
+                    first.iter().filter_map(|row| row.get(index).map(Vec::as_slice)),
                     missing,
                     name,
                 )?),
@@ -204,10 +234,9 @@ impl Csv {
 
     fn read_at(&self, at: Location) -> Result<BTreeMap<String, Tensor>> {
         let fields = self.fields()?;
-        let mut record = ByteRecord::new();
         // Rows are counted first, so that columns are written into their final memory.
         let (mut rows, mut count) = (self.rows()?, 0);
-        while rows.read_byte_record(&mut record).map_err(csv_error)? {
+        while rows.read().map_err(|failure| failure.error)? {
             count += 1;
         }
         let mut columns = Vec::new();
@@ -216,12 +245,12 @@ impl Csv {
         }
         let mut rows = self.rows()?;
         for row in 0..count {
-            if !rows.read_byte_record(&mut record).map_err(csv_error)? {
+            if !rows.read().map_err(|failure| failure.error)? {
                 return Err(format_error("the file became shorter while it was read"));
             }
             for (field, column) in fields.iter().zip(&mut columns) {
                 let size = field.kind.dtype().size();
-                let value = field.parse(&record)?;
+                let value = field.parse(&rows)?;
                 column.as_mut_slice()[row * size..][..size]
                     .copy_from_slice(&value.to_bytes(field.kind.dtype()));
             }
@@ -245,13 +274,12 @@ impl ColumnType {
 
 impl Field {
     /// The value of this column in a row.
-    fn parse(&self, record: &ByteRecord) -> Result<Scalar> {
-        let place = || {
-            let line = record.position().map_or(0, csv::Position::line);
-            format!("line {line}, column `{}`", self.name)
-        };
+    fn parse(&self, rows: &Rows) -> Result<Scalar> {
+        let place = || format!("line {}, column `{}`", rows.records.line(), self.name);
         let invalid = |message: String| format_error(message).about(place());
-        let bytes = record.get(self.index).unwrap_or(&[]);
+        // A file that was replaced since its columns were found can have fewer of them.
+        let has_field = self.index < rows.records.len();
+        let bytes = if has_field { rows.records.field(self.index) } else { &[] };
         let text = std::str::from_utf8(bytes).map_err(|_| invalid("not UTF-8".to_owned()))?.trim();
         if text.is_empty() {
             return self.missing.ok_or_else(|| {
@@ -313,18 +341,6 @@ fn open(path: &Path) -> Result<MaybeGzip<BufReader<File>>> {
     MaybeGzip::new(BufReader::with_capacity(1 << 16, File::open(path)?))
 }
 
-#[cold]
-pub(super) fn csv_error(error: csv::Error) -> Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => read_error(error),
-        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
-            let line = pos.map_or(0, |pos| pos.line());
-            format_error(format!("line {line}: expected {expected_len} fields, got {len}"))
-        }
-        other => format_error(format!("{other:?}")),
-    }
-}
-
 struct Lines {
     csv: Csv,
     fields: Arc<[Field]>,
@@ -335,7 +351,6 @@ struct LinesCursor {
     csv: Csv,
     rows: Rows,
     fields: Arc<[Field]>,
-    record: ByteRecord,
     at: Location,
     ended: bool,
 }
@@ -348,7 +363,7 @@ impl Stage<BTreeMap<String, Tensor>> for Lines {
     fn start(&self, _run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<BTreeMap<String, Tensor>>>> {
         let rows = self.csv.named(self.at, || self.csv.rows())?;
         let (csv, fields, at) = (self.csv.clone(), self.fields.clone(), self.at);
-        Ok(Box::new(LinesCursor { csv, rows, fields, record: ByteRecord::new(), at, ended: false }))
+        Ok(Box::new(LinesCursor { csv, rows, fields, at, ended: false }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -366,13 +381,13 @@ impl LinesCursor {
         if self.ended {
             return Ok(false);
         }
-        let read = self.rows.read_byte_record(&mut self.record);
-        // An I/O error ends the sequence; a row of the wrong length does not.
+        let read = self.rows.read();
+        // An I/O error ends the sequence; a row that is not valid does not.
         self.ended = match &read {
             Ok(more) => !more,
-            Err(error) => error.is_io_error(),
+            Err(failure) => failure.ends_file,
         };
-        read.map_err(csv_error)
+        read.map_err(|failure| failure.error)
     }
 }
 
@@ -384,7 +399,7 @@ impl Cursor<BTreeMap<String, Tensor>> for LinesCursor {
                 return Ok(None);
             }
             let element = self.fields.iter().map(|field| {
-                let (dtype, value) = (field.kind.dtype(), field.parse(&self.record)?);
+                let (dtype, value) = (field.kind.dtype(), field.parse(&self.rows)?);
                 let tensor =
                     Tensor::build(Spec::new(dtype, Shape::scalar()), Category::Dataset, self.at, |out| {
                         out.bytes().copy_from_slice(&value.to_bytes(dtype));

@@ -1,15 +1,14 @@
 //! Rows of comma-separated values as tuples of numbers and strings: TensorFlow's `CsvDataset` and `decode_csv`.
 
-use super::csv::csv_error;
+use super::csv_records::{FieldSyntax, RecordReader, split_fields};
 use super::files::{Contents, FileFormat, FileSet, ReadFailure};
 use super::format_error;
 use crate::dataset::Dataset;
 use crate::element::AnyTensor;
-use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::path::Path;
 use taut_core::{DType, Error, Result, Shape, Tensor, source_location};
 use taut_memory::Location;
-use taut_strings::{StringBuilder, StringTensor};
+use taut_strings::{StringBuilder, StringTensor, hexadecimal_float};
 
 /// A column: its type, and the value of empty fields.
 #[derive(Clone, Debug)]
@@ -41,6 +40,12 @@ pub struct CsvFormat {
     pub select: Option<Vec<usize>>,
 }
 
+impl CsvFormat {
+    fn syntax(&self) -> FieldSyntax {
+        FieldSyntax { delimiter: self.delimiter, quote: self.quote }
+    }
+}
+
 /// The values of a column under construction.
 enum Values {
     F32(Vec<f32>),
@@ -51,7 +56,7 @@ enum Values {
 }
 
 fn text(field: &[u8]) -> Option<&str> {
-    std::str::from_utf8(field).ok().map(str::trim)
+    std::str::from_utf8(field.trim_ascii()).ok()
 }
 
 impl CsvColumn {
@@ -77,18 +82,23 @@ impl CsvColumn {
             format_error(format!("field {column} must be {dtype}, got {got:?}"))
         };
         macro_rules! number {
-            ($values:ident, $default:ident, $type:ty, $dtype:expr) => {
+            ($values:ident, $default:ident, $type:ty, $dtype:expr $(, $other:expr)?) => {
                 $values.push(match field {
                     Some(field) => text(field)
-                        .and_then(|text| text.parse::<$type>().ok())
+                        .and_then(|text| text.parse::<$type>().ok() $(.or_else(|| $other(text)))?)
                         .ok_or_else(|| invalid(field, $dtype))?,
                     None => $default.ok_or_else(required)?,
                 })
             };
         }
         match (self, out) {
-            (CsvColumn::F32(default), Values::F32(values)) => number!(values, default, f32, DType::F32),
-            (CsvColumn::F64(default), Values::F64(values)) => number!(values, default, f64, DType::F64),
+            (CsvColumn::F32(default), Values::F32(values)) => {
+                let hexadecimal = |text| hexadecimal_float(text).map(|value| value as f32);
+                number!(values, default, f32, DType::F32, hexadecimal);
+            }
+            (CsvColumn::F64(default), Values::F64(values)) => {
+                number!(values, default, f64, DType::F64, hexadecimal_float);
+            }
             (CsvColumn::I32(default), Values::I32(values)) => number!(values, default, i32, DType::I32),
             (CsvColumn::I64(default), Values::I64(values)) => number!(values, default, i64, DType::I64),
             (CsvColumn::String(default), Values::Strings(values)) => match (field, default) {
@@ -172,44 +182,50 @@ struct CsvRows {
     format: CsvFormat,
 }
 
+/// A file of rows.
+struct RowReader {
+    records: RecordReader<Contents>,
+    /// Whether the next record has the names of the columns.
+    at_header: bool,
+}
+
 impl FileFormat for CsvRows {
     type Element = Vec<AnyTensor>;
-    type Reader = (Reader<Contents>, ByteRecord);
+    type Reader = RowReader;
     type Rows = Vec<Values>;
 
     fn name(&self) -> &'static str {
         "csv_rows"
     }
 
-    fn open(&self, files: &FileSet, path: &Path) -> Result<Self::Reader> {
-        let mut reader = ReaderBuilder::new();
-        reader
-            .has_headers(self.format.header)
-            .flexible(true)
-            .delimiter(self.format.delimiter)
-            .quoting(self.format.quote);
-        Ok((reader.from_reader(files.open(path)?), ByteRecord::new()))
+    fn open(&self, files: &FileSet, path: &Path) -> Result<RowReader> {
+        let records = RecordReader::new(files.open(path)?, self.format.syntax());
+        Ok(RowReader { records, at_header: self.format.header })
     }
 
     fn rows(&self, count: usize) -> Vec<Values> {
         self.columns.iter().map(|column| column.values(count)).collect()
     }
 
-    fn read(&self, (reader, record): &mut Self::Reader, out: &mut Vec<Values>) -> Result<bool, ReadFailure> {
-        let about = |error: Error, position: Option<&csv::Position>| {
-            error.about(format_args!("line {}", position.map_or(0, csv::Position::line)))
-        };
-        match reader.read_byte_record(record) {
-            Ok(false) => Ok(false),
-            Err(error) => {
-                let position = error.position().cloned();
-                let error = about(csv_error(error), position.as_ref());
-                Err(ReadFailure { error, ends_file: true })
+    fn read(&self, reader: &mut RowReader, out: &mut Vec<Values>) -> Result<bool, ReadFailure> {
+        let records = &mut reader.records;
+        if std::mem::take(&mut reader.at_header) {
+            let is_there = records.read().map_err(|failure| ReadFailure {
+                error: failure.error.about("the header"),
+                ends_file: failure.ends_file,
+            })?;
+            if !is_there {
+                let error = format_error("expected a header, got an empty file");
+                return Err(ReadFailure { error, ends_file: true });
             }
-            Ok(true) => push_row(&self.columns, &self.format, out, record.len(), |i| &record[i])
-                .map(|()| true)
-                .map_err(|error| ReadFailure { error: about(error, record.position()), ends_file: false }),
         }
+        if !records.read()? {
+            return Ok(false);
+        }
+        push_row(&self.columns, &self.format, out, records.len(), |i| records.field(i)).map_err(|error| {
+            ReadFailure { error: error.about(format_args!("line {}", records.line())), ends_file: false }
+        })?;
+        Ok(true)
     }
 
     fn finish(&self, rows: Vec<Values>, shape: Shape) -> Result<Vec<AnyTensor>> {
@@ -224,62 +240,15 @@ pub fn decode_csv(rows: &StringTensor, columns: &[CsvColumn], format: &CsvFormat
     let values = rows.values()?;
     let mut out: Vec<Values> = columns.iter().map(|column| column.values(values.len())).collect();
     let (mut scratch, mut ends) = (Vec::new(), Vec::new());
+    // Fields behind the last column are not looked at, if columns are selected.
+    let most = format.select.as_ref().map_or(usize::MAX, |select| select.last().map_or(0, |last| last + 1));
     for (row, line) in values.iter().enumerate() {
         scratch.clear();
         ends.clear();
         let about = |error: Error| error.about(format_args!("record {row}"));
-        split_fields(line, format, &mut scratch, &mut ends).map_err(about)?;
+        split_fields(line, format.syntax(), most, &mut scratch, &mut ends).map_err(about)?;
         let field = |i: usize| &scratch[if i == 0 { 0 } else { ends[i - 1] }..ends[i]];
         push_row(columns, format, &mut out, ends.len(), field).map_err(about)?;
     }
     out.into_iter().map(|column| column.finish(rows.shape())).collect()
-}
-
-/// Appends the fields of a row, without their quotation marks, and where each ends.
-fn split_fields(line: &[u8], format: &CsvFormat, out: &mut Vec<u8>, ends: &mut Vec<usize>) -> Result<()> {
-    let mut at = 0;
-    loop {
-        if format.quote && line.get(at) == Some(&b'"') {
-            at += 1;
-            loop {
-                match (line.get(at), line.get(at + 1)) {
-                    (Some(b'"'), Some(b'"')) => {
-                        out.push(b'"');
-                        at += 2;
-                    }
-                    (Some(b'"'), _) => {
-                        at += 1;
-                        break;
-                    }
-                    (Some(&byte), _) => {
-                        out.push(byte);
-                        at += 1;
-                    }
-                    (None, _) => return Err(format_error("a quoted field must end with a quotation mark")),
-                }
-            }
-            if line.get(at).is_some_and(|&byte| byte != format.delimiter && byte != b'\n' && byte != b'\r') {
-                return Err(format_error("a quoted field must end before the next delimiter"));
-            }
-        } else {
-            let rest = &line[at..];
-            let len = rest.iter().position(|&byte| byte == format.delimiter).unwrap_or(rest.len());
-            let mut field = &rest[..len];
-            if at + len == line.len() {
-                while let [start @ .., b'\n' | b'\r'] = field {
-                    field = start;
-                }
-            }
-            if format.quote && field.contains(&b'"') {
-                return Err(format_error("a field that is not quoted must not have quotation marks"));
-            }
-            out.extend_from_slice(field);
-            at += len;
-        }
-        ends.push(out.len());
-        if line.get(at) != Some(&format.delimiter) {
-            return Ok(());
-        }
-        at += 1;
-    }
 }

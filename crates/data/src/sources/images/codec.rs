@@ -12,6 +12,10 @@ use std::io::Cursor;
 use taut_core::{DType, Error, Result, Spec, Tensor, source_location};
 use taut_memory::{Buffer, Category, Location};
 use taut_strings::StringTensor;
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
 /// A format of image files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +69,17 @@ fn decode(bytes: &[u8], channels: usize, wide: bool, at: Location) -> Result<Ten
     if image_format(bytes).is_none() {
         return Err(format_error("the bytes must be a BMP, GIF, JPEG, PNG or WebP image"));
     }
+    if image_format(bytes) == Some(ImageFormat::Jpeg)
+        && !wide
+        && let Some(image) = decode_jpeg(bytes, channels, at)?
+    {
+        return Ok(image);
+    }
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
     reader.limits(limits(bytes.len()));
     let decoder = reader.into_decoder().map_err(unreadable)?;
-    let _reserved = reserve(&decoder, bytes.len(), at)?;
+    let (width, height) = decoder.dimensions();
+    let _reserved = reserve([height, width], decoder.total_bytes(), bytes.len(), at)?;
     let stored = match decoder.color_type() {
         ColorType::L8 => Some(1),
         ColorType::La8 => Some(2),
@@ -78,7 +89,6 @@ fn decode(bytes: &[u8], channels: usize, wide: bool, at: Location) -> Result<Ten
     };
     if let Some(stored) = stored.filter(|&stored| !wide && [0, stored].contains(&channels)) {
         // Pixels as they are stored are decoded into the memory of the tensor.
-        let (width, height) = decoder.dimensions();
         let spec = Spec::new(DType::U8, [height as usize, width as usize, stored]);
         let mut pixels = Buffer::new_at(spec.bytes(), Category::Dataset, at)?;
         decoder.read_image(pixels.as_mut_slice()).map_err(unreadable)?;
@@ -107,6 +117,37 @@ fn decode(bytes: &[u8], channels: usize, wide: bool, at: Location) -> Result<Ten
     Tensor::build(spec, Category::Dataset, at, |out| out.bytes().copy_from_slice(&pixels))
 }
 
+/// Decodes a JPEG image into the memory of its tensor, without a copy of either; `None` if its colours are not stored as that many
+/// channels, or as luminance and chroma: the caller converts them.
+fn decode_jpeg(bytes: &[u8], channels: usize, at: Location) -> Result<Option<Tensor>> {
+    let damaged = |error: zune_jpeg::errors::DecodeErrors| format_error(format!("{error:?}"));
+    // The decoder fills what is missing of a picture that ends early. The marker of the end cannot occur within coded pixels.
+    let coded = bytes.windows(2).rposition(|marker| marker == [0xff, 0xda]).unwrap_or(0);
+    if !bytes[coded..].windows(2).any(|marker| marker == [0xff, 0xd9]) {
+        return Err(format_error("the picture ends early: it has no end marker"));
+    }
+    // As the crate `image` does.
+    let options =
+        DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+    decoder.decode_headers().map_err(damaged)?;
+    let (colors, depth) = match (decoder.input_colorspace(), channels) {
+        (Some(ColorSpace::Luma), 0 | 1) => (ColorSpace::Luma, 1),
+        (Some(ColorSpace::Luma | ColorSpace::YCbCr | ColorSpace::RGB), 3) => (ColorSpace::RGB, 3),
+        (Some(ColorSpace::YCbCr | ColorSpace::RGB), 0) => (ColorSpace::RGB, 3),
+        // The luminance is what is stored.
+        (Some(ColorSpace::YCbCr), 1) => (ColorSpace::Luma, 1),
+        _ => return Ok(None),
+    };
+    let Some((width, height)) = decoder.dimensions() else { return Ok(None) };
+    decoder.set_options(options.jpeg_set_out_colorspace(colors));
+    let spec = Spec::new(DType::U8, [height, width, depth]);
+    let _reserved = reserve([height as u32, width as u32], spec.bytes() as u64, bytes.len(), at)?;
+    let mut pixels = Buffer::new_at(spec.bytes(), Category::Dataset, at)?;
+    decoder.decode_into(pixels.as_mut_slice()).map_err(damaged)?;
+    Tensor::from_buffer(spec, pixels).map(Some)
+}
+
 /// Grey pixels, with the weights of JPEG's luminance; rounded down for PNG, as libpng does.
 fn grey(image: DynamicImage, round_down: bool) -> Vec<u8> {
     if matches!(image.color(), ColorType::L8 | ColorType::L16 | ColorType::La8 | ColorType::La16) {
@@ -132,9 +173,7 @@ pub(super) fn limits(encoded: usize) -> Limits {
 }
 
 /// Reserves the bytes of an image for as long as it is decoded, so that the ledger counts them and the limit holds.
-fn reserve(decoder: &impl ImageDecoder, encoded: usize, at: Location) -> Result<Buffer> {
-    let (width, height) = decoder.dimensions();
-    let bytes = decoder.total_bytes();
+fn reserve([height, width]: [u32; 2], bytes: u64, encoded: usize, at: Location) -> Result<Buffer> {
     let most = most_pixel_bytes(encoded);
     if bytes > most {
         return Err(format_error(format!(
@@ -152,7 +191,7 @@ pub fn decode_gif(bytes: &[u8]) -> Result<Tensor> {
         let mut decoder = GifDecoder::new(Cursor::new(bytes)).map_err(unreadable)?;
         decoder.set_limits(limits(bytes.len())).map_err(unreadable)?;
         let (width, height) = decoder.dimensions();
-        let _reserved = reserve(&decoder, bytes.len(), at)?;
+        let _reserved = reserve([height, width], decoder.total_bytes(), bytes.len(), at)?;
         let most = most_pixel_bytes(bytes.len()) as usize;
         let mut pixels = Vec::new();
         let mut frames = 0;

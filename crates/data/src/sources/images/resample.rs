@@ -1,6 +1,7 @@
-//! Images of bytes at another size, in one pass over each axis.
+//! Images of bytes at another size, row by row: the numbers between the two axes stay in the cache.
 
 use taut_core::{DType, Error, Result, Spec, Tensor, source_location};
+use taut_kernels::multiversion;
 use taut_memory::{Buffer, Category, Location};
 
 /// The interpolation along one axis: pixel `i` of the result is the sum of `taps` old pixels, of which the first is `first[i]`,
@@ -38,7 +39,7 @@ impl Taps<'_> {
 /// Images `uint8 [.., height, width, channels]` at another size, as `float32`: weighted sums of their rows and of their columns.
 ///
 /// Sums are in the order of the taps, each product and sum rounded: the values of the same sums of ops. Memory: the result, and
-/// the images after the first axis.
+/// as many rows of floats as there are taps.
 #[track_caller]
 pub fn resample(images: &Tensor, rows: Taps<'_>, columns: Taps<'_>, columns_first: bool) -> Result<Tensor> {
     let at = source_location(Location::caller());
@@ -56,24 +57,25 @@ pub fn resample(images: &Tensor, rows: Taps<'_>, columns: Taps<'_>, columns_firs
         let dense = if images.is_contiguous() { images.clone() } else { images.copy()? };
         let view = dense.view()?;
         let pixels: &[u8] = view.contiguous().unwrap_or_default();
-        let count: usize = batch.iter().product();
         let (new_height, new_width) = (rows.first.len(), columns.first.len());
-        let between = if columns_first { height * new_width } else { new_height * width } * channels;
-        let mut between = Buffer::new_at(between * size_of::<f32>(), Category::Dataset, at)?;
-        let between: &mut [f32] = bytemuck::cast_slice_mut(between.as_mut_slice());
+        let (old_row, new_row) = (width * channels, new_width * channels);
         let shape: Vec<usize> = batch.iter().copied().chain([new_height, new_width, channels]).collect();
+        // A row of the old width, and, if columns come first, rows of the new one.
+        let floats = old_row + PADDING + if columns_first { rows.count() * new_row } else { 0 };
+        let mut scratch = Buffer::new_at(floats * size_of::<f32>(), Category::Dataset, at)?;
+        let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch.as_mut_slice());
+        let (row, kept) = scratch.split_at_mut(old_row + PADDING);
+        row[old_row..].fill(0.0);
         Tensor::build(Spec::new(DType::F32, shape), Category::Dataset, at, |out| {
-            let out = out.slice::<f32>();
-            let (old_len, new_len) = (height * width * channels, new_height * new_width * channels);
-            for image in 0..count {
-                let old = &pixels[image * old_len..][..old_len];
-                let new = &mut out[image * new_len..][..new_len];
+            let (old_len, new_len) = (height * old_row, new_height * new_row);
+            if old_len == 0 || new_len == 0 {
+                return;
+            }
+            for (old, new) in pixels.chunks_exact(old_len).zip(out.slice::<f32>().chunks_exact_mut(new_len)) {
                 if columns_first {
-                    along_columns(old, width, channels, columns, between);
-                    along_rows(between, new_width * channels, rows, new);
+                    columns_then_rows(old, channels, rows, columns, row, kept, new);
                 } else {
-                    along_rows(old, width * channels, rows, between);
-                    along_columns(between, width, channels, columns, new);
+                    rows_then_columns(old, channels, rows, columns, row, new);
                 }
             }
         })
@@ -81,74 +83,197 @@ pub fn resample(images: &Tensor, rows: Taps<'_>, columns: Taps<'_>, columns_firs
     resample().map_err(|error: Error| error.at(at))
 }
 
-/// Weighted sums of rows of `row` numbers.
-fn along_rows<T: Copy + Into<f32>>(old: &[T], row: usize, taps: Taps<'_>, out: &mut [f32]) {
-    if row == 0 {
-        return;
-    }
-    let count = taps.count();
-    for ((new, &first), weights) in out.chunks_exact_mut(row).zip(taps.first).zip(taps.weights.chunks(count))
-    {
-        let first = first as usize;
-        let tap = |tap: usize| &old[(first + tap) * row..][..row];
-        let start = if let [a, b, ..] = *weights {
-            for ((new, &x), &y) in new.iter_mut().zip(tap(0)).zip(tap(1)) {
-                *new = x.into() * a + y.into() * b;
-            }
-            2
-        } else {
-            new.iter_mut().zip(tap(0)).for_each(|(new, &x)| *new = x.into() * weights[0]);
-            1
-        };
-        for (index, &weight) in weights.iter().enumerate().skip(start) {
-            new.iter_mut().zip(tap(index)).for_each(|(new, &x)| *new += x.into() * weight);
+/// Numbers behind a row that [`along_columns`] may read: it reads pixels of three channels as four numbers.
+const PADDING: usize = 1;
+
+multiversion! {
+    /// Resizes an image; `row` is a row of the old width, with [`PADDING`].
+    fn rows_then_columns(
+        old: &[u8],
+        channels: usize,
+        rows: Taps<'_>,
+        columns: Taps<'_>,
+        row: &mut [f32],
+        new: &mut [f32],
+    ) {
+        let (old_row, new_row) = (row.len() - PADDING, columns.first.len() * channels);
+        let weights = rows.weights.chunks_exact(rows.count());
+        for ((new, &first), weights) in new.chunks_exact_mut(new_row).zip(rows.first).zip(weights) {
+            let tap = |tap: usize| &old[(first as usize + tap) * old_row..][..old_row];
+            weighted_sum(tap, weights, &mut row[..old_row]);
+            along_columns(row, channels, columns, new);
         }
     }
 }
 
-/// Weighted sums of the pixels of each row.
-fn along_columns<T: Copy + Into<f32>>(
-    old: &[T],
-    width: usize,
-    channels: usize,
-    taps: Taps<'_>,
+multiversion! {
+    /// As [`rows_then_columns`], in the other order; `kept` are rows of the new width, one per tap.
+    fn columns_then_rows(
+        old: &[u8],
+        channels: usize,
+        rows: Taps<'_>,
+        columns: Taps<'_>,
+        row: &mut [f32],
+        kept: &mut [f32],
+        new: &mut [f32],
+    ) {
+        let (old_row, new_row) = (row.len() - PADDING, columns.first.len() * channels);
+        let count = rows.count();
+        // Old row `i` is kept at `i % count`: rows that two new ones share are computed once.
+        let mut indices = vec![usize::MAX; count];
+        let weights = rows.weights.chunks_exact(count);
+        for ((new, &first), weights) in new.chunks_exact_mut(new_row).zip(rows.first).zip(weights) {
+            let first = first as usize;
+            for index in first..first + count {
+                let place = index % count;
+                if indices[place] != index {
+                    indices[place] = index;
+                    let pixels = &old[index * old_row..][..old_row];
+                    row.iter_mut().zip(pixels).for_each(|(row, &pixel)| *row = f32::from(pixel));
+                    along_columns(row, channels, columns, &mut kept[place * new_row..][..new_row]);
+                }
+            }
+            let tap = |tap: usize| &kept[(first + tap) % count * new_row..][..new_row];
+            weighted_sum(tap, weights, new);
+        }
+    }
+}
+
+/// The weighted sum of rows.
+#[inline(always)]
+fn weighted_sum<'a, T: Copy + Into<f32> + 'a>(
+    row: impl Fn(usize) -> &'a [T],
+    weights: &[f32],
     out: &mut [f32],
 ) {
+    let start = if let [a, b, ..] = *weights {
+        for ((out, &x), &y) in out.iter_mut().zip(row(0)).zip(row(1)) {
+            *out = x.into() * a + y.into() * b;
+        }
+        2
+    } else {
+        out.iter_mut().zip(row(0)).for_each(|(out, &x)| *out = x.into() * weights[0]);
+        1
+    };
+    for (index, &weight) in weights.iter().enumerate().skip(start) {
+        out.iter_mut().zip(row(index)).for_each(|(out, &x)| *out += x.into() * weight);
+    }
+}
+
+/// Weighted sums of the pixels of a row.
+#[inline(always)]
+fn along_columns(old: &[f32], channels: usize, taps: Taps<'_>, out: &mut [f32]) {
     match channels {
-        0 => {}
-        1 => columns_of::<T, 1>(old, width, taps, out),
-        3 => columns_of::<T, 3>(old, width, taps, out),
-        4 => columns_of::<T, 4>(old, width, taps, out),
+        1 => columns_of::<1, 1>(old, taps, out),
+        2 => columns_of::<2, 2>(old, taps, out),
+        3 => columns_of::<3, 4>(old, taps, out),
+        4 => columns_of::<4, 4>(old, taps, out),
         _ => {
             let count = taps.count();
-            let rows = old.chunks_exact(width * channels);
-            for (old, new) in rows.zip(out.chunks_exact_mut(taps.first.len() * channels)) {
-                let all = new.chunks_exact_mut(channels).zip(taps.first).zip(taps.weights.chunks(count));
-                for ((new, &first), weights) in all {
-                    for (channel, new) in new.iter_mut().enumerate() {
-                        let tap = |tap: usize| old[(first as usize + tap) * channels + channel].into();
-                        let first = tap(0) * weights[0];
-                        *new = (1..count).fold(first, |sum, index| sum + tap(index) * weights[index]);
-                    }
+            let all = out.chunks_exact_mut(channels).zip(taps.first).zip(taps.weights.chunks_exact(count));
+            for ((new, &first), weights) in all {
+                for (channel, new) in new.iter_mut().enumerate() {
+                    let tap = |tap: usize| old[(first as usize + tap) * channels + channel];
+                    let first = tap(0) * weights[0];
+                    *new = (1..count).fold(first, |sum, index| sum + tap(index) * weights[index]);
                 }
             }
         }
     }
 }
 
-/// [`along_columns`] of a constant number of channels.
-fn columns_of<T: Copy + Into<f32>, const N: usize>(old: &[T], width: usize, taps: Taps<'_>, out: &mut [f32]) {
+/// [`along_columns`] of `N` channels, in vectors of `LANES` numbers: the numbers of a vector behind its pixel are replaced by the
+/// next pixel.
+#[inline(always)]
+fn columns_of<const N: usize, const LANES: usize>(old: &[f32], taps: Taps<'_>, out: &mut [f32]) {
+    const { assert!(LANES - N <= PADDING) };
     let count = taps.count();
-    for (old, new) in old.chunks_exact(width * N).zip(out.chunks_exact_mut(taps.first.len() * N)) {
-        let (old, _) = old.as_chunks::<N>();
-        let (new, _) = new.as_chunks_mut::<N>();
-        for ((new, &first), weights) in new.iter_mut().zip(taps.first).zip(taps.weights.chunks_exact(count)) {
-            let pixels = &old[first as usize..][..count];
-            let mut sum = pixels[0].map(|x| x.into() * weights[0]);
-            for (pixel, &weight) in pixels[1..].iter().zip(&weights[1..]) {
-                (0..N).for_each(|channel| sum[channel] += pixel[channel].into() * weight);
+    let last = taps.first.len().saturating_sub(1);
+    if count == 2 {
+        // The usual number, without a loop.
+        let (weights, _) = taps.weights.as_chunks::<2>();
+        for (index, (&first, &[a, b])) in taps.first.iter().zip(weights).enumerate() {
+            let pixels = &old[first as usize * N..][..N + LANES];
+            let sum: [f32; LANES] = std::array::from_fn(|lane| pixels[lane] * a + pixels[N + lane] * b);
+            write::<N, LANES>(sum, &mut out[index * N..], index == last);
+        }
+        return;
+    }
+    for (index, (&first, weights)) in taps.first.iter().zip(taps.weights.chunks_exact(count)).enumerate() {
+        let pixels = &old[first as usize * N..][..(count - 1) * N + LANES];
+        let mut sum: [f32; LANES] = std::array::from_fn(|lane| pixels[lane] * weights[0]);
+        for (tap, &weight) in weights.iter().enumerate().skip(1) {
+            let pixel = &pixels[tap * N..][..LANES];
+            (0..LANES).for_each(|lane| sum[lane] += pixel[lane] * weight);
+        }
+        write::<N, LANES>(sum, &mut out[index * N..], index == last);
+    }
+}
+
+/// Writes a pixel, and the lanes behind it unless it is the last of its row.
+#[inline(always)]
+fn write<const N: usize, const LANES: usize>(pixel: [f32; LANES], out: &mut [f32], is_last: bool) {
+    if is_last {
+        out[..N].copy_from_slice(&pixel[..N]);
+    } else {
+        out[..LANES].copy_from_slice(&pixel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_core::Shape;
+
+    /// Both orders, all numbers of channels and of taps, against the sums written down one by one.
+    #[test]
+    fn equals_the_sums_of_its_definition() {
+        let (height, width) = (7, 9);
+        for channels in 1..=6 {
+            let pixels: Vec<u8> = (0..2 * height * width * channels).map(|i| (i * 37 % 251) as u8).collect();
+            let shape = Shape::from([2, height, width, channels]);
+            let images = Tensor::from_vec(pixels.clone(), shape).unwrap();
+            for (row_taps, column_taps) in [(1, 1), (2, 2), (1, 3), (3, 2), (5, 4)] {
+                let first = |new: usize, old: usize, taps: usize| -> Vec<i32> {
+                    (0..new).map(|i| (i * old / new).min(old - taps) as i32).collect()
+                };
+                let weight = |i: usize| 0.1 + (i * 7 % 13) as f32 / 17.0;
+                let (first_rows, first_columns) = (first(5, height, row_taps), first(11, width, column_taps));
+                let row_weights: Vec<f32> = (0..5 * row_taps).map(weight).collect();
+                let column_weights: Vec<f32> = (3..3 + 11 * column_taps).map(weight).collect();
+                let rows = Taps { first: &first_rows, weights: &row_weights };
+                let columns = Taps { first: &first_columns, weights: &column_weights };
+                for columns_first in [false, true] {
+                    let made = resample(&images, rows, columns, columns_first).unwrap();
+                    assert_eq!(made.shape(), &[2, 5, 11, channels]);
+                    let made = made.to_vec::<f32>().unwrap();
+                    for (place, &found) in made.iter().enumerate() {
+                        let (channel, x, y) =
+                            (place % channels, place / channels % 11, place / channels / 11 % 5);
+                        let image = place / channels / 55;
+                        let pixel = |r: usize, c: usize| {
+                            let (row, column) = (first_rows[y] as usize + r, first_columns[x] as usize + c);
+                            let index = ((image * height + row) * width + column) * channels + channel;
+                            f32::from(pixels[index])
+                        };
+                        let sum = |terms: &mut dyn Iterator<Item = f32>| terms.reduce(|a, b| a + b).unwrap();
+                        let row_weight = |r: usize| row_weights[y * row_taps + r];
+                        let column_weight = |c: usize| column_weights[x * column_taps + c];
+                        let expected = if columns_first {
+                            sum(&mut (0..row_taps).map(|r| {
+                                sum(&mut (0..column_taps).map(|c| pixel(r, c) * column_weight(c)))
+                                    * row_weight(r)
+                            }))
+                        } else {
+                            sum(&mut (0..column_taps).map(|c| {
+                                sum(&mut (0..row_taps).map(|r| pixel(r, c) * row_weight(r)))
+                                    * column_weight(c)
+                            }))
+                        };
+                        assert_eq!(found.to_bits(), expected.to_bits(), "{channels} channels at {place}");
+                    }
+                }
             }
-            *new = sum;
         }
     }
 }
