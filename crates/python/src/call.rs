@@ -3,6 +3,7 @@
 use crate::error::exception;
 use crate::line;
 use crate::recording;
+use crate::thread_state;
 use pyo3::exceptions::PyReferenceError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -48,6 +49,7 @@ pub fn call_back<R: Send>(py: Python<'_>, work: impl FnOnce() -> taut::Result<R>
 /// denormal numbers, as everywhere in Python.
 pub fn into_python<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> taut::Result<R> {
     let _mode = KeepDenormals::new();
+    thread_state::keep();
     without_source_location(|| Python::attach(work)).map_err(crate::error::raised)
 }
 

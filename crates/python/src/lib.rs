@@ -37,6 +37,7 @@ mod string_ops;
 mod strings;
 mod tape;
 mod thread_bound;
+mod thread_state;
 mod variable;
 mod window;
 

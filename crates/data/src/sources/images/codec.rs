@@ -121,9 +121,7 @@ fn decode(bytes: &[u8], channels: usize, wide: bool, at: Location) -> Result<Ten
 /// channels, or as luminance and chroma: the caller converts them.
 fn decode_jpeg(bytes: &[u8], channels: usize, at: Location) -> Result<Option<Tensor>> {
     let damaged = |error: zune_jpeg::errors::DecodeErrors| format_error(format!("{error:?}"));
-    // The decoder fills what is missing of a picture that ends early. The marker of the end cannot occur within coded pixels.
-    let coded = bytes.windows(2).rposition(|marker| marker == [0xff, 0xda]).unwrap_or(0);
-    if !bytes[coded..].windows(2).any(|marker| marker == [0xff, 0xd9]) {
+    if !has_end_marker(bytes) {
         return Err(format_error("the picture ends early: it has no end marker"));
     }
     // As the crate `image` does.
@@ -146,6 +144,16 @@ fn decode_jpeg(bytes: &[u8], channels: usize, at: Location) -> Result<Option<Ten
     let mut pixels = Buffer::new_at(spec.bytes(), Category::Dataset, at)?;
     decoder.decode_into(pixels.as_mut_slice()).map_err(damaged)?;
     Tensor::from_buffer(spec, pixels).map(Some)
+}
+
+/// Whether the coded pixels of a JPEG image are followed by the marker of its end, which cannot occur within them. The decoder would fill
+/// what is missing of a picture that ends early.
+fn has_end_marker(bytes: &[u8]) -> bool {
+    const PIXELS: [u8; 2] = [0xff, 0xda];
+    const END: [u8; 2] = [0xff, 0xd9];
+    let coded = || bytes.windows(2).rposition(|marker| marker == PIXELS).unwrap_or(0);
+    // Few pictures have anything behind the marker.
+    bytes.ends_with(&END) || bytes[coded()..].windows(2).any(|marker| marker == END)
 }
 
 /// Grey pixels, with the weights of JPEG's luminance; rounded down for PNG, as libpng does.
