@@ -212,7 +212,7 @@ fn everything(filter: &str) -> Result {
 
 /// Prints the names of the workloads. They are read rather than imported: that needs NumPy.
 const LIST_WORKLOADS: &str = "import re; \
-    print(*re.findall(r'Workload\\(\"(\\w+)\"', open('benches/peers/workloads.py').read()), sep='\\n')";
+    print(*re.findall(r'Workload\\(\\s*\"(\\w+)\"', open('benches/peers/workloads.py').read()), sep='\\n')";
 
 /// The workloads whose name contains the filter, in three rounds, as one table of ratios to `taut_rust`.
 fn beside(engines: &[Engine], taut: &[&str], workloads: &[&str], filter: &str) -> Result {

@@ -161,6 +161,9 @@ fn main() {
         pool::set_threads(threads);
         println!("{threads} thread(s); the bare kernel on one, 512^3: {:.1} GF/s", bare_gemm(512));
         println!("{:42} {:>7} {:>7} {:>7}", "", "forward", "dx", "dw");
+        conv("32x32x16 3x3, batch 32", Last, [32, 32, 3, 1], [16, 16, 1]);
+        conv("16x16x32 3x3, batch 32", Last, [32, 16, 3, 1], [32, 32, 1]);
+        conv("8x8x64 3x3, batch 32", Last, [32, 8, 3, 1], [64, 64, 1]);
         conv("56x56x64 3x3, batch 8", Last, [8, 56, 3, 1], [64, 64, 1]);
         conv("56x56x64 3x3, batch 8, channels first", First, [8, 56, 3, 1], [64, 64, 1]);
         conv("14x14x256 3x3, batch 8", Last, [8, 14, 3, 1], [256, 256, 1]);

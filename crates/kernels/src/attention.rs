@@ -21,7 +21,6 @@ use crate::norm::statistics_dtype;
 use crate::view::{View, ViewMut};
 use crate::{Bool, DType, Element, dispatch, multiversion, pool};
 use dropout::drop_weights;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Queries in a block.
 const QUERIES: usize = 64;
@@ -153,22 +152,17 @@ fn run<T: Stored<Wide: GemmElement>>(
         [QUERIES, sizes.keys, sizes.depth + sizes.width].into_iter().fold(tasks, usize::saturating_mul);
     let lanes = if work < PARALLEL { 1 } else { (slots.len() / slot).clamp(1, tasks) };
     let (out, lse) = (Parts::new(out.slice::<T>()), Parts::new(lse.slice::<T::Wide>()));
-    let next = AtomicUsize::new(0);
-    pool::for_each_mut(&mut slots[..lanes * slot], slot, |_, slot| {
-        let mut task = next.fetch_add(1, Ordering::Relaxed);
-        while task < tasks {
-            let block = Block::new(&sizes, task);
-            let rows = block.head * sizes.queries + block.first;
-            // SAFETY: every task is taken once, and tasks are disjoint ranges of rows.
-            let (out, lse) = unsafe {
-                (
-                    out.part(rows * sizes.width..(rows + block.rows) * sizes.width),
-                    lse.part(rows..rows + block.rows),
-                )
-            };
-            attend::<T>(inputs, block, slot, out, lse);
-            task = next.fetch_add(1, Ordering::Relaxed);
-        }
+    pool::for_each_with_slot(&mut slots[..lanes * slot], slot, tasks, |task, slot| {
+        let block = Block::new(&sizes, task);
+        let rows = block.head * sizes.queries + block.first;
+        // SAFETY: every task is taken once, and tasks are disjoint ranges of rows.
+        let (out, lse) = unsafe {
+            (
+                out.part(rows * sizes.width..(rows + block.rows) * sizes.width),
+                lse.part(rows..rows + block.rows),
+            )
+        };
+        attend::<T>(inputs, block, slot, out, lse);
     });
 }
 

@@ -4,6 +4,11 @@
 //! and at the end waits only for chunks that other threads have claimed. A worker that is asleep, slow or descheduled
 //! does not delay the job: on a busy machine a job takes at most the time of one thread.
 //!
+//! Each thread has a share of the chunks, which are consecutive, and claims those first, from the start; then it steals from the ends of the
+//! other shares. So a thread reads, job after job, mostly what it has written itself, which is in its own caches, and claims
+//! share no cache line until a thread runs out of work. Where cores have no common cache, that decides whether a second thread gains anything: a training
+//! step of small kernels took 38.8 ms with chunks claimed from one counter, and 46.4 ms on one thread (Zen 5, one core of two dies each).
+//!
 //! The caller fixes the chunks, never the number of threads, so results do not depend on it. A job of one chunk
 //! runs inline without any synchronisation. While one job runs, other jobs (nested ones, or those of other threads)
 //! run inline on the thread that submitted them.
@@ -20,7 +25,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
 
@@ -71,6 +76,38 @@ pub fn for_each_mut<T: Send>(out: &mut [T], chunk: usize, work: impl Fn(usize, &
         // returns only when all are done, within the life of `out`.
         let part = unsafe { std::slice::from_raw_parts_mut(start.get().add(range.start), range.len()) };
         work(range.start, part);
+    });
+}
+
+/// Calls `work(task, slot)` for each of `0..tasks`, in parallel; a slot is `len` elements of `slots` that no other task uses at the same time.
+/// A thread has a share of the tasks and steals from others, as with chunks. Which slot a task gets is not deterministic.
+///
+/// # Panics
+/// As [`for_each`], and if there are tasks and no slot for them.
+pub fn for_each_with_slot<T: Send>(
+    slots: &mut [T],
+    len: usize,
+    tasks: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    if tasks == 0 {
+        return;
+    }
+    let count = (slots.len() / len.max(1)).min(tasks).min(MOST_SHARES);
+    assert!(count > 0, "no slot: {} elements for a task's {len}", slots.len());
+    if count == 1 || u32::try_from(tasks).is_err() {
+        return (0..tasks).for_each(|task| {
+            check_interrupt();
+            work(task, &mut slots[..len]);
+        });
+    }
+    let shares = [const { Line(Share::EMPTY) }; MOST_SHARES];
+    let shares = &shares[..count];
+    publish(shares, tasks);
+    for_each_mut(&mut slots[..count * len], len, |first, slot| {
+        while let Some(task) = claim(shares, first / len) {
+            work(task, slot);
+        }
     });
 }
 
@@ -146,10 +183,19 @@ static WORKERS: Mutex<Workers> = Mutex::new(Workers { workers: Vec::new(), proce
 /// finished.
 static JOB: AtomicPtr<Job<'static>> = AtomicPtr::new(ptr::null_mut());
 
-/// Chunks of the job that are not claimed.
-static UNCLAIMED: Line<AtomicUsize> = Line(AtomicUsize::new(0));
+/// The number of jobs that were published, by which workers see a new one.
+static PUBLISHED: Line<AtomicUsize> = Line(AtomicUsize::new(0));
 
-/// Chunks of the job that are not finished.
+/// Chunks of the job that are not claimed, a share for each thread.
+static SHARES: [Line<Share>; MOST_SHARES] = [const { Line(Share::EMPTY) }; MOST_SHARES];
+
+/// How many shares the job has.
+static SHARE_COUNT: AtomicUsize = AtomicUsize::new(1);
+
+/// The most shares; further threads begin with the share of another one.
+const MOST_SHARES: usize = 64;
+
+/// Chunks of the job that workers have not reported as finished.
 static UNFINISHED: Line<AtomicUsize> = Line(AtomicUsize::new(0));
 
 /// A value alone on its cache lines (two: the processor prefetches pairs).
@@ -169,7 +215,6 @@ struct Worker {
 
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),
-    count: usize,
     /// Whether denormal numbers are zeros, as on the thread that submitted the job.
     flush_denormals: bool,
     panicked: AtomicBool,
@@ -183,7 +228,8 @@ const SPINS: usize = 1000;
 /// Calls `work` on `0..count`, in parallel.
 fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
     let threads = threads();
-    let workers = if threads > 1 { WORKERS.try_lock().ok() } else { None };
+    let fits = u32::try_from(count).is_ok();
+    let workers = if threads > 1 && fits { WORKERS.try_lock().ok() } else { None };
     let Some(mut workers) = workers else {
         for i in 0..count {
             check_interrupt();
@@ -195,7 +241,6 @@ fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
 
     let job = Job {
         work,
-        count,
         flush_denormals: denormals::are_flushed(),
         panicked: AtomicBool::new(false),
         payload: Mutex::new(None),
@@ -203,21 +248,23 @@ fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
     JOB.store(ptr::from_ref(&job).cast::<Job<'static>>().cast_mut(), Ordering::Relaxed);
     UNFINISHED.0.store(count, Ordering::Relaxed);
     // From here to the end of the wait nothing may unwind: workers have references to `job`.
-    UNCLAIMED.0.store(count, Ordering::SeqCst);
+    let shares = threads.min(MOST_SHARES);
+    SHARE_COUNT.store(shares, Ordering::Relaxed);
+    publish(&SHARES[..shares], count);
+    PUBLISHED.0.fetch_add(1, Ordering::SeqCst);
     workers.wake((threads - 1).min(count - 1));
 
     let mut mine = 0;
     let is_interrupted = INTERRUPT.get();
-    while let Some(unclaimed) = claim() {
+    while let Some(chunk) = claim(&SHARES[..shares], 0) {
         if is_interrupted.is_some_and(|is_interrupted| is_interrupted()) {
             job.stop(Box::new(Interrupted));
         }
-        job.run_chunk(unclaimed);
-        finish();
+        job.run_chunk(chunk);
         mine += 1;
     }
     let mut spins = 0;
-    while UNFINISHED.0.load(Ordering::Acquire) > 0 {
+    while UNFINISHED.0.load(Ordering::Acquire) > mine {
         spins += 1;
         if spins < SPINS { std::hint::spin_loop() } else { thread::yield_now() }
     }
@@ -231,25 +278,59 @@ fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Claims a chunk of the current job. Returns how many were unclaimed, or `None`. A claim keeps the job alive until
-/// [`finish`].
-#[inline]
-fn claim() -> Option<usize> {
-    // A successful claim must observe the job that was published with the count, hence the acquire.
-    UNCLAIMED.0.fetch_update(Ordering::Acquire, Ordering::Relaxed, |n| n.checked_sub(1)).ok()
+/// Consecutive chunks that are not claimed: the first one in the lower half of the word, the end in the upper half. One word, so that
+/// a claim at either end is one atomic operation.
+struct Share(AtomicU64);
+
+impl Share {
+    const EMPTY: Share = Share(AtomicU64::new(0));
+
+    /// Makes the chunks from `first` to `end` claimable.
+    fn publish(&self, first: usize, end: usize) {
+        self.0.store(first as u64 | (end as u64) << 32, Ordering::Release);
+    }
+
+    /// Claims the first chunk, or the last one.
+    #[inline]
+    fn claim(&self, is_own: bool) -> Option<usize> {
+        let mut found = self.0.load(Ordering::Relaxed);
+        loop {
+            let (first, end) = (found as u32, (found >> 32) as u32);
+            if first >= end {
+                return None;
+            }
+            let (chunk, left) = if is_own { (first, found + 1) } else { (end - 1, found - (1 << 32)) };
+            // A successful claim must observe the job that was published with the share, hence the acquire.
+            match self.0.compare_exchange_weak(found, left, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(chunk as usize),
+                Err(other) => found = other,
+            }
+        }
+    }
 }
 
-/// Reports a claimed chunk as finished. The job may be dropped after that.
+/// Makes `0..count` claimable. Whoever claims a chunk observes what was stored before.
+fn publish(shares: &[Line<Share>], count: usize) {
+    let parts = shares.len();
+    // Neither product overflows: a count is less than 2^32.
+    for (i, Line(share)) in shares.iter().enumerate() {
+        share.publish(i * count / parts, (i + 1) * count / parts);
+    }
+}
+
+/// Claims a chunk for a thread: the first one of its own share, or the last one of another's.
 #[inline]
-fn finish() {
-    UNFINISHED.0.fetch_sub(1, Ordering::Release);
+fn claim(shares: &[Line<Share>], thread: usize) -> Option<usize> {
+    let own = thread % shares.len();
+    let steal = || (1..shares.len()).find_map(|i| shares[(own + i) % shares.len()].0.claim(false));
+    shares[own].0.claim(true).or_else(steal)
 }
 
 impl Job<'_> {
     /// Runs a claimed chunk.
-    fn run_chunk(&self, unclaimed: usize) {
+    fn run_chunk(&self, chunk: usize) {
         if !self.panicked.load(Ordering::Relaxed) {
-            let work = AssertUnwindSafe(|| (self.work)(self.count - unclaimed));
+            let work = AssertUnwindSafe(|| (self.work)(chunk));
             if let Err(payload) = catch_unwind(work) {
                 self.stop(payload);
             }
@@ -315,32 +396,46 @@ impl Workers {
 
 /// The loop of a worker thread.
 fn worker_loop(index: usize, asleep: &AtomicBool) {
-    let has_work = || UNCLAIMED.0.load(Ordering::SeqCst) > 0 && index < THREADS.load(Ordering::Relaxed);
+    let mut seen = 0;
     let mut idle = 0;
     loop {
-        if has_work() {
+        let published = PUBLISHED.0.load(Ordering::SeqCst);
+        if published != seen {
+            seen = published;
             idle = 0;
-            if let Some(unclaimed) = claim() {
-                // SAFETY: the claim succeeded, so the published job stays where it is until `finish`.
-                let job = unsafe { &*JOB.load(Ordering::Relaxed) };
-                denormals::set(job.flush_denormals);
-                job.run_chunk(unclaimed);
-                finish();
+            if index < THREADS.load(Ordering::Relaxed) {
+                work_on_job(index);
             }
         } else if idle < SPINS {
             idle += 1;
             std::hint::spin_loop();
         } else {
-            // The caller stores its job and then reads the flag; the worker stores the flag and then reads the job. With
+            // The caller publishes its job and then reads the flag; the worker stores the flag and then reads whether there is a job. With
             // sequentially consistent accesses at least one of them observes the other's store.
             asleep.store(true, Ordering::SeqCst);
-            if !has_work() {
+            if PUBLISHED.0.load(Ordering::SeqCst) == seen {
                 thread::park();
             }
             asleep.store(false, Ordering::Relaxed);
             idle = 0;
         }
     }
+}
+
+/// Runs chunks of the current job until all are claimed.
+fn work_on_job(thread: usize) {
+    let shares = &SHARES[..SHARE_COUNT.load(Ordering::Relaxed)];
+    let Some(first) = claim(shares, thread) else { return };
+    // SAFETY: a claim keeps the published job where it is until its chunks are reported as finished, below.
+    let job = unsafe { &*JOB.load(Ordering::Relaxed) };
+    denormals::set(job.flush_denormals);
+    let mut finished = 1;
+    job.run_chunk(first);
+    while let Some(chunk) = claim(shares, thread) {
+        job.run_chunk(chunk);
+        finished += 1;
+    }
+    UNFINISHED.0.fetch_sub(finished, Ordering::Release);
 }
 
 #[cfg(test)]

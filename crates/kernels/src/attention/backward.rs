@@ -17,7 +17,6 @@ use crate::norm::statistics_dtype;
 use crate::view::{View, ViewMut};
 use crate::{Bool, DType, Element, dispatch, multiversion, pool};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the gradient of attention reads: the inputs of the call, and three values of the backward pass.
 #[derive(Clone, Copy, Debug)]
@@ -154,14 +153,7 @@ impl<W: Send> Lanes<'_, W> {
     /// Calls `work` once for each of these tasks, with a workspace of its own while it runs.
     fn share(&mut self, tasks: usize, work: impl Fn(usize, &mut [W]) + Sync) {
         let lanes = self.count.clamp(1, tasks.max(1));
-        let next = AtomicUsize::new(0);
-        pool::for_each_mut(&mut self.slots[..lanes * self.slot], self.slot, |_, slot| {
-            let mut task = next.fetch_add(1, Ordering::Relaxed);
-            while task < tasks {
-                work(task, slot);
-                task = next.fetch_add(1, Ordering::Relaxed);
-            }
-        });
+        pool::for_each_with_slot(&mut self.slots[..lanes * self.slot], self.slot, tasks, work);
     }
 }
 

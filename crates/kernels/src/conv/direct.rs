@@ -195,6 +195,17 @@ struct Pixel {
     to: usize,
 }
 
+/// Pixels that are computed together.
+#[derive(Clone, Copy)]
+struct Tile<const R: usize> {
+    pixels: [Pixel; R],
+    filled: usize,
+}
+
+impl<const R: usize> Tile<R> {
+    const EMPTY: Tile<R> = Tile { pixels: [Pixel { first: 0, at: [0; 3], to: 0 }; R], filled: 0 };
+}
+
 /// Computes a part in tiles of `R` pixels and `C` vectors.
 #[inline(always)]
 fn columns<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
@@ -205,27 +216,37 @@ fn columns<S: Sum, A: Lanes<S>, const R: usize, const C: usize>(
     let windows = &part.windows;
     assert_eq!(part.width, C * A::COUNT, "weights packed for other vectors");
     let count = part.width.min(windows.to - part.column);
-    let mut tile = [Pixel::default(); R];
-    let mut filled = 0;
-    for run in Runs::new(windows.phase.pixels, part.first, part.len) {
-        let mut next = windows.pixel(&run);
-        for i in 0..run.len {
-            tile[filled] = next;
+    // Windows that reach over the end of a row have tiles of their own: only where none does, the taps of a row are read as one.
+    let mut tiles = [Tile::<R>::EMPTY; 2];
+    let mut runs = Runs::new(windows.phase.pixels, part.first, part.len);
+    let (mut next, mut left) = (Pixel::default(), 0);
+    loop {
+        let full = loop {
+            if left == 0 {
+                let Some(run) = runs.next() else { break tiles.iter().position(|tile| tile.filled > 0) };
+                (next, left) = (windows.pixel(&run), run.len);
+            }
+            let at = usize::from(!windows.is_inside_row(&next));
+            let tile = &mut tiles[at];
+            tile.pixels[tile.filled] = next;
+            tile.filled += 1;
             next = windows.neighbour(next);
-            filled += 1;
-            if filled < R && run.done + i + 1 < part.len {
-                continue;
+            left -= 1;
+            if tile.filled == R {
+                break Some(at);
             }
-            // The last tile repeats its last pixel.
-            let last = tile[filled - 1];
-            tile[filled..].fill(last);
-            let sums = windows.sums::<A, R, C>(simd, &tile, part.weights);
-            for (pixel, sums) in tile.iter().zip(&sums).take(filled) {
-                // SAFETY: no other task has this pixel and these channels.
-                simd.write(sums, unsafe { out.part(pixel.to + part.column, count) });
-            }
-            filled = 0;
+        };
+        let Some(full) = full else { return };
+        let Tile { pixels, filled } = &mut tiles[full];
+        // The last tile repeats its last pixel.
+        let last = pixels[*filled - 1];
+        pixels[*filled..].fill(last);
+        let sums = windows.sums::<A, R, C>(simd, pixels, part.weights, full == 0);
+        for (pixel, sums) in pixels.iter().zip(&sums).take(*filled) {
+            // SAFETY: no other task has this pixel and these channels.
+            simd.write(sums, unsafe { out.part(pixel.to + part.column, count) });
         }
+        *filled = 0;
     }
 }
 
@@ -257,20 +278,26 @@ impl<S: Sum> Windows<'_, S> {
         }
     }
 
-    /// The sums of a tile.
+    /// Whether no tap of a pixel's window is padding along the last dimension.
+    #[inline(always)]
+    fn is_inside_row(&self, pixel: &Pixel) -> bool {
+        let over = self.phase.axes[2];
+        pixel.at[2] >= 0 && pixel.at[2] + (over.taps as isize - 1) * over.step < over.size
+    }
+
+    /// The sums of a tile, in which all pixels are [inside their rows](Windows::is_inside_row), or may not be.
     #[inline(always)]
     fn sums<A: Lanes<S>, const R: usize, const C: usize>(
         &self,
         simd: A,
         tile: &[Pixel; R],
         weights: &[S],
+        is_inside_rows: bool,
     ) -> [[A::Vector; C]; R] {
         let [over_d, over_h, over_w] = self.phase.axes;
         let [_, by_d, by_h, by_w, by_c] = self.source.grid.strides;
-        let reach = (over_w.taps as isize - 1) * over_w.step;
         // The taps of a row are read as one if they lie one after the other, and none is padding.
-        let together = over_w.step * by_w == self.from as isize * by_c
-            && tile.iter().all(|p| p.at[2] >= 0 && p.at[2] + reach < over_w.size);
+        let together = is_inside_rows && over_w.step * by_w == self.from as isize * by_c;
         let width = C * A::COUNT;
         let mut sums = [[simd.splat(<S as Sum>::ZERO); C]; R];
         if weights.is_empty() {

@@ -3,7 +3,6 @@
 
 use crate::pool;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An output of which every task writes its own elements.
 pub(crate) struct Shared<'a, T> {
@@ -78,14 +77,5 @@ pub(super) fn with_slots(
 ) {
     let slots = (scratch.len() / bytes).min(most);
     assert!(slots > 0, "scratch too short: {} bytes for a task's {bytes}", scratch.len());
-    let next = AtomicUsize::new(0);
-    pool::for_each_mut(&mut scratch[..slots * bytes], bytes, |_, slot| {
-        loop {
-            let task = next.fetch_add(1, Ordering::Relaxed);
-            if task >= tasks {
-                return;
-            }
-            work(task, slot);
-        }
-    });
+    pool::for_each_with_slot(&mut scratch[..slots * bytes], bytes, tasks, work);
 }
