@@ -353,8 +353,7 @@ def _content(ckpt_dir_or_file: str) -> tuple[str, list, dict[str, str]]:
 
 def _as_pairs(state: _native.Variable) -> Variable:
     """The real and imaginary parts of complex128 numbers, along a last axis: the file format has no such type."""
-    with _native.InitScope():
-        return Variable(raw.stack([raw.real(state), raw.imag(state)], -1), trainable=False)
+    return Variable(raw.stack([raw.real(state), raw.imag(state)], -1), trainable=False)
 
 
 def _from_pairs(pairs: _native.Tensor) -> _native.Tensor:
