@@ -90,6 +90,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
     },
     "taut.autograph.to_graph": {"experimental_optional_features": _FEATURES},
     "taut.autograph.to_code": {"experimental_optional_features": _FEATURES},
+    "taut.control.case": {"strict": "a list of one value stays a list in any case, as in TensorFlow 2"},
     "taut.control.foldl": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.foldr": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.map_fn": {"infer_shape": _SHAPES_KNOWN, "swap_memory": _HOST_MEMORY},
@@ -206,7 +207,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.tape.GradientTape.batch_jacobian": {
         "experimental_use_pfor": _JACOBIAN,
         "parallel_iterations": _JACOBIAN,
-        "unconnected_gradients": "the result of an unconnected source is zero, as in TensorFlow",
     },
     "taut.tape.GradientTape.jacobian": {"experimental_use_pfor": _JACOBIAN, "parallel_iterations": _JACOBIAN},
     "taut.tape.gradients": {
@@ -227,6 +227,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.variable.Variable.assign_add": {"use_locking": _ATOMIC},
     "taut.variable.Variable.assign_sub": {"use_locking": _ATOMIC},
     "taut.variable.Variable.scatter_add": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.scatter_div": {"use_locking": _ATOMIC},
     "taut.variable.Variable.scatter_max": {"use_locking": _ATOMIC},
     "taut.variable.Variable.scatter_min": {"use_locking": _ATOMIC},
     "taut.variable.Variable.scatter_mul": {"use_locking": _ATOMIC},

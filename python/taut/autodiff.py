@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _namespace, _native, _raw_ops as raw, nest
+from ._common import refuse
 from .recording import call_recorded
 from .tape import GradientTape, is_zero
 
@@ -14,9 +15,13 @@ __getattr__, __dir__ = _namespace.plain(__name__)
 
 def _as_tensors(primals: Any, tangents: Any) -> Any:
     """Tangents with numbers and arrays as tensors of their primals' types."""
-    flat = nest.flatten(tangents)
-    if len(flat) != len(nest.flatten(primals)):
-        return tangents
+    flat, wanted = nest.flatten(tangents), len(nest.flatten(primals))
+    if wanted == 1 and not nest.is_nested(primals):
+        # A tangent of one tensor may be a list of numbers.
+        flat, tangents = [tangents], primals
+    if len(flat) != wanted:
+        text = f"primals and tangents must have one structure, got {wanted} primals and {len(flat)} tangents"
+        refuse("ForwardAccumulator", text, ValueError)
     converted = [
         tangent if isinstance(tangent, _native.Array) or tangent is None else _native.as_tensor(tangent, primal.dtype)
         for primal, tangent in zip(nest.flatten(primals), flat)

@@ -173,6 +173,33 @@ class ConcreteFunction:
         return nest.map_structure(lambda leaf: _sized(leaf, _TRIAL_SIZES[0]), list(self._open.input_signature))
 
     def _complete(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments in the order of the signature, with those that were left out. Those that do not fit it are
+        taken for its tensors, in order or by the names of their TensorSpecs.
+        """
+        try:
+            return self._bound(args, kwargs)
+        except TypeError:
+            flat = self._flat(args, kwargs)
+            if flat is None:
+                raise
+            return flat
+
+    def _flat(self, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        """The arguments made of their tensors alone; None if those are not as many, or have other names."""
+        own, named = self.structured_input_signature
+        specs = [leaf for leaf in nest.flatten([own, named]) if isinstance(leaf, TensorSpec)]
+        rest = [kwargs[spec.name] for spec in specs[len(args) :] if spec.name in kwargs]
+        if len(args) + len(rest) != len(specs) or len(rest) != len(kwargs):
+            return None
+        given = iter([*args, *rest])
+
+        def filled(leaf: Any) -> Any:
+            return next(given) if isinstance(leaf, TensorSpec) else leaf
+
+        positional, by_name = nest.map_structure(filled, (list(self._args), self._kwargs))
+        return tuple(positional), by_name
+
+    def _bound(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments in the order of the signature, with those that were left out."""
         is_bound = [not _has_specs(arg) for arg in self._args]
         if any(is_bound) and len(args) == len(self._args) - sum(is_bound) and not kwargs:

@@ -135,7 +135,11 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = N
 
 
 def case(
-    pred_fn_pairs: Sequence, default: Callable | None = None, exclusive: bool = False, name: str | None = None
+    pred_fn_pairs: Sequence,
+    default: Callable | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str | None = None,
 ) -> Any:
     """Calls the function of the first predicate that is true, or `default` if none is."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)

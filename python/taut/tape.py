@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _native, _raw_ops as raw, nest
 from ._common import refuse, refuse_option
-from .errors import DynamicShapeError, InvalidArgumentError
+from .errors import DTypeError, DynamicShapeError, InvalidArgumentError
 from .recording import call_recorded, recorded
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def is_zero(unconnected_gradients: UnconnectedGradients | str) -> bool:
 
 
 def _check(name: str, leaf: Any) -> None:
-    """Refuses leaves that a tape cannot record, whose gradient would silently be None."""
-    if leaf is None or isinstance(leaf, (bool, int, float, str, np.ndarray)):
-        refuse(f"GradientTape.{name}", f"expected a tensor or a variable, got {type(leaf).__name__}", TypeError)
+    """Refuses leaves that a tape cannot record, whose gradient would silently be None, with a Type- and ValueError."""
+    if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes, np.ndarray, np.generic)):
+        refuse(f"GradientTape.{name}", f"expected a tensor or a variable, got {type(leaf).__name__}", DTypeError)
 
 
 class SavedTensors(str):
@@ -81,7 +81,7 @@ class GradientTape(_native.GradientTape):
 
         The gradient is None where there is no dependency: `explain_none(target, source)` says why.
         """
-        for leaf in nest.flatten(target):
+        for leaf in nest.flatten([target, sources]):
             _check("gradient", leaf)
         unconnected = UnconnectedGradients(unconnected_gradients).value
         if isinstance(target, (list, tuple, dict)) and isinstance(output_gradients, (list, tuple, dict)):
@@ -100,12 +100,15 @@ class GradientTape(_native.GradientTape):
         """Computes the Jacobian of the target with respect to each source."""
         if not isinstance(target, _native.Array):
             refuse("GradientTape.jacobian", f"target must be one tensor, got {type(target).__name__}", TypeError)
+        for leaf in nest.flatten(sources):
+            _check("jacobian", leaf)
+        zero = is_zero(unconnected_gradients)
         if 0 in target.shape:
             # There is no element to differentiate; the result of a connected source is empty all the same.
             found = self.gradient(target, sources, unconnected_gradients=unconnected_gradients)
             return nest.map_structure(lambda one: _empty(target, one), found)
         found = self._jacobian(target, sources)
-        if not is_zero(unconnected_gradients):
+        if not zero:
             return found
 
         def one(source: Any, jacobian: Any) -> Any:
@@ -124,10 +127,13 @@ class GradientTape(_native.GradientTape):
         experimental_use_pfor: bool = True,
     ) -> Any:
         """Computes per-row Jacobians: row i of the target must depend on row i of the source only."""
+        UnconnectedGradients(unconnected_gradients)
         for name, one in (("target", target), ("source", source)):
-            if len(one.shape) < 1 or (name == "target" and len(one.shape) < 2):
-                least = 2 if name == "target" else 1
-                refuse("GradientTape.batch_jacobian", f"{name} must have rank >= {least}, got {one.shape}", ValueError)
+            if not isinstance(one, _native.Array):
+                text = f"{name} must be one tensor, got {type(one).__name__}"
+                refuse("GradientTape.batch_jacobian", text, TypeError)
+            if len(one.shape) < 2:
+                refuse("GradientTape.batch_jacobian", f"{name} must have rank >= 2, got {one.shape}", ValueError)
         if target.shape[0] != source.shape[0]:
             text = f"target and source must have the same first size, got shapes {target.shape} and {source.shape}"
             refuse("GradientTape.batch_jacobian", text, ValueError)

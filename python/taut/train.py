@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from . import _namespace, _native, _trackable
+from . import _namespace, _native, _raw_ops as raw, _trackable, dtypes
 from ._common import refuse, refuse_option
 from .ema import ExponentialMovingAverage
 from .errors import NotFoundError
@@ -31,6 +31,8 @@ _NO_OPTIONS = "checkpoints have no options"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 # In the metadata of a file: other paths of saved objects, as JSON.
 _ALIASES = "aliases"
+# The names of complex128 tensors, as JSON.
+_PAIRS = "complex128"
 
 
 class Status:
@@ -137,7 +139,12 @@ class Checkpoint:
         if self._counter is not None:
             states.append(("save_counter", self._counter))
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        _native.save_checkpoint(path, states, {_ALIASES: json.dumps(aliases)} if aliases else {})
+        words = {_ALIASES: json.dumps(aliases)} if aliases else {}
+        pairs = [name for name, state in states if state.dtype == dtypes.complex128]
+        if pairs:
+            words[_PAIRS] = json.dumps(pairs)
+            states = [(name, _as_pairs(state) if name in pairs else state) for name, state in states]
+        _native.save_checkpoint(path, states, words)
         return path
 
     def read(self, save_path: str, options: Any = None) -> Status:
@@ -340,7 +347,17 @@ def _content(ckpt_dir_or_file: str) -> tuple[str, list, dict[str, str]]:
     if not os.path.exists(path):
         raise NotFoundError(f"no checkpoint found at {path}")
     tensors, words = _native.list_checkpoint(path)
-    return path, tensors, words
+    pairs = set(json.loads(words.get(_PAIRS, "[]")))
+    return path, [(name, _from_pairs(one) if name in pairs else one) for name, one in tensors], words
+
+
+def _as_pairs(state: _native.Variable) -> Variable:
+    """The real and imaginary parts of complex128 numbers, along a last axis: the file format has no such type."""
+    return Variable(raw.stack([raw.real(state), raw.imag(state)], -1), trainable=False)
+
+
+def _from_pairs(pairs: _native.Tensor) -> _native.Tensor:
+    return raw.complex(pairs[..., 0], pairs[..., 1])
 
 
 class CheckpointReader:

@@ -256,6 +256,16 @@ class Variable(_native.Variable):
         """Multiplies rows."""
         return self._rows("mul", sparse_delta)
 
+    def scatter_div(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+        """Divides rows; integers are rounded towards zero."""
+        from ._ops.elementwise import truncatediv
+        from ._ops.segment import unsorted_segment_prod
+
+        # A row that occurs more than once is divided by the product.
+        values, indices = _typed(self, sparse_delta.values), _native.as_tensor(sparse_delta.indices)
+        divide = truncatediv if self.dtype.is_integer else raw.div
+        return self.assign(divide(self, unsorted_segment_prod(values, indices, self.shape[0])))
+
     def scatter_max(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
         """Takes the maximum with rows."""
         return self._rows("max", sparse_delta)

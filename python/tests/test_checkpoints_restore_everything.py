@@ -407,3 +407,17 @@ def test_the_first_save_after_an_initialization_is_due(tmp_path):
         saved.append(manager.save() is not None)
     # As TensorFlow 2.21.
     assert saved == [True, False, True, False, True, False]
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 0)])
+def test_complex128_variables_are_saved(shape, tmp_path):
+    value = np.full(shape, 1.5 - 2.5j)
+    saved = tf.Variable(value)
+    path = tf.train.Checkpoint(v=saved, w=tf.Variable(1.0)).write(str(tmp_path / "c"))
+    assert tf.train.list_variables(path) == [("v", list(shape)), ("w", [])]
+    np.testing.assert_array_equal(tf.train.load_variable(path, "v"), value)
+    other = tf.train.Checkpoint(v=tf.Variable(np.zeros(shape, complex)), w=tf.Variable(0.0))
+    other.read(path).assert_consumed()
+    assert other.v.dtype == tf.complex128
+    np.testing.assert_array_equal(other.v, value)
+    assert other.w.numpy() == 1

@@ -22,6 +22,25 @@ def test_a_concrete_function_needs_its_tensors_only():
         bound(tf.ones([2]), 3.0, tf.ones([2]))
 
 
+def test_a_concrete_function_takes_its_tensors_by_the_names_of_their_specs():
+    f = tf.function(lambda x: x + 1.0, input_signature=[tf.TensorSpec([None], name="given")])
+    bound = f.get_concrete_function()
+    for found in (bound(tf.ones([1])), bound(given=tf.ones([1])), bound(x=tf.ones([1]))):
+        assert found.numpy().tolist() == [2]
+    with pytest.raises(TypeError):
+        bound(other=tf.ones([1]))
+
+    g = tf.function(lambda d: d["a"] - d["b"])
+    bound = g.get_concrete_function({"a": tf.TensorSpec([]), "b": tf.TensorSpec([], name="second")})
+    one, two = tf.constant(1.0), tf.constant(2.0)
+    assert bound({"a": one, "b": two}).numpy() == -1
+    assert bound(one, two).numpy() == -1
+    assert bound(one, second=two).numpy() == -1
+    for args in ((one,), (one, two, two)):
+        with pytest.raises(TypeError):
+            bound(*args)
+
+
 def test_a_concrete_function_with_open_sizes_is_traced_once():
     calls = []
 

@@ -140,3 +140,85 @@ def test_refused():
     fails(ValueError, "2 values", traced(np.sqrt, [spec(2, 2), spec(2, 2)]))
     fails(ValueError, "the shape of Tout", lambda: tf.numpy_function(lambda x: x[0], [x], spec(2, 2)))
     fails(TypeError, "must be callable", lambda: tf.numpy_function(None, [x], tf.float32))
+
+
+def test_gradients_flow_through_py_function_with_known_shapes():
+    """As in TensorFlow, under a tape around the function, in it, and in a function around it; each call calls once."""
+    calls = []
+
+    def both(a, b):
+        calls.append(1)
+        return a * b, a + b
+
+    @tf.function
+    def value(x, k):
+        product, total = tf.py_function(both, [x, k], [spec(2), spec(2)])
+        return tf.reduce_sum(product * total)
+
+    k, w = tf.constant([3.0, 4.0]), tf.Variable([1.0, 2.0])
+    # Without a tape there is a plan. The value is a b (a + b), with the derivatives 2ab + b² and a² + 2ab.
+    assert value(w, k).numpy() == 12 + 48
+    calls.clear()
+    with tf.GradientTape() as tape, pytest.warns(RuntimeWarning, match="op by op"):
+        tape.watch(k)
+        found = value(w, k)
+    assert found.numpy() == 60
+    gradients = tape.gradient(found, [w, k])
+    np.testing.assert_array_equal(gradients[0], [2 * 3 + 9, 2 * 8 + 16])
+    np.testing.assert_array_equal(gradients[1], [1 + 2 * 3, 4 + 2 * 8])
+    assert len(calls) == 1
+
+    @tf.function
+    def inside(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.py_function(lambda a: a * a, [x], spec()) * 2.0
+        return tape.gradient(y, x)
+
+    with pytest.warns(RuntimeWarning, match="op by op"):
+        assert inside(tf.constant(3.0)).numpy() == 12
+
+    outer = tf.function(lambda x: value(x, k) * 2.0)
+    with tf.GradientTape() as tape, pytest.warns(RuntimeWarning, match="op by op"):
+        found = outer(w)
+    np.testing.assert_array_equal(tape.gradient(found, w), [30, 64])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_results_of_another_type_are_not_rounded(traced):
+    def called(call, result, dtype):
+        body = lambda: call(lambda: result, [], dtype)  # noqa: E731
+        return (tf.function(body) if traced else body)()
+
+    refused = [(np.array([1.5]), tf.int32), (1.5, tf.int32), (np.array([1, 2]), tf.bool), ("a", tf.float32)]
+    for result, dtype in [*refused, (np.array([2**40]), tf.int32), (np.array([1j]), tf.float32)]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="type of Tout"):
+            called(tf.numpy_function, result, dtype)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="type of Tout"):
+        called(tf.py_function, tf.constant([1.5]), tf.int32)
+    # TensorFlow converts the arrays that py_function returns.
+    np.testing.assert_array_equal(called(tf.py_function, np.array([1.5]), tf.int32), [1])
+    assert called(tf.numpy_function, np.array([1, 2]), tf.int32).dtype == tf.int32
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    ("raised", "wanted"),
+    [
+        (ValueError, tf.errors.InvalidArgumentError),
+        (TypeError, tf.errors.InvalidArgumentError),
+        (MemoryError, tf.errors.ResourceExhaustedError),
+        (NotImplementedError, tf.errors.UnimplementedError),
+    ],
+)
+def test_errors_have_the_classes_of_tensorflow_and_of_python(raised, wanted, traced):
+    def bad(x):
+        raise raised("of the function")
+
+    def run():
+        return tf.py_function(bad, [1], tf.int32)
+
+    with pytest.raises(wanted, match="of the function") as caught:
+        (tf.function(run) if traced else run)()
+    assert isinstance(caught.value, raised)
+    assert type(caught.value.__cause__) is raised

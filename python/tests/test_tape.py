@@ -70,3 +70,60 @@ def test_what_no_tape_follows_is_refused():
         with pytest.raises(TypeError, match="GradientTape.gradient"):
             tape.gradient(wrong, v)
     assert float(tape.gradient({"a": y}, v)) == 6.0
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_jacobian_per_row_of_a_variable(traced):
+    x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+
+    def rows():
+        with tf.GradientTape() as tape:
+            y = x**3
+        return tape.batch_jacobian(y, x)
+
+    # d(x³)/dx = 3x², on the diagonal of each row's table.
+    wanted = [np.diag(3 * row**2) for row in np.array([[1.0, 2.0], [3.0, 4.0]])]
+    np.testing.assert_allclose((tf.function(rows) if traced else rows)(), wanted)
+
+
+def test_a_tape_is_used_once_for_jacobians_too():
+    x = tf.Variable([[1.0, 2.0]])
+    for first in ("gradient", "jacobian", "batch_jacobian"):
+        for second in ("gradient", "jacobian", "batch_jacobian"):
+            with tf.GradientTape() as tape:
+                y = x * 2.0
+            getattr(tape, first)(y, x)
+            with pytest.raises(RuntimeError, match="only once") as caught:
+                getattr(tape, second)(y, x)
+            assert "crates/" not in str(caught.value)
+
+
+def test_arguments_that_a_tape_refuses():
+    x = tf.constant([[1.0, 2.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+        with pytest.raises(ValueError, match="already recording"):
+            tape.__enter__()
+    for call in (tape.gradient, tape.jacobian):
+        for source in ("x", 3, np.float32(1.0), [x, 2.0]):
+            with pytest.raises((TypeError, ValueError), match="expected a tensor or a variable"):
+                call(y, source)
+    with pytest.raises(ValueError, match="expected a tensor or a variable, got float"):
+        tape.watch(3.0)
+    for call in (tape.jacobian, tape.batch_jacobian):
+        with pytest.raises(ValueError, match="nothing"):
+            call(y, x, unconnected_gradients="nothing")
+    with pytest.raises(ValueError, match="source must have rank >= 2"):
+        tape.batch_jacobian(y, tf.ones([1]))
+    with pytest.raises(TypeError, match="source must be one tensor"):
+        tape.batch_jacobian(y, [x])
+
+
+def test_tangents_have_the_structure_of_the_primals():
+    x = tf.constant([1.0, 2.0])
+    with pytest.raises(ValueError, match="got 1 primals and 2 tangents"):
+        tf.autodiff.ForwardAccumulator([x], [1.0, 2.0])
+    with tf.autodiff.ForwardAccumulator(x, [1.0, 0.0]) as accumulator:
+        y = x * x
+    np.testing.assert_array_equal(accumulator.jvp(y), [2, 0])

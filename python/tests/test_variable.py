@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 import taut as tf
@@ -86,3 +87,14 @@ def test_a_creator_with_wrong_arguments_does_not_turn_creators_off():
     with tf.variable_creator_scope(noting(made)):
         tf.Variable(1.0, name="noted")
     assert made == ["noted"]
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.int32])
+def test_rows_are_divided(dtype):
+    """A row that occurs twice is divided twice; integers are rounded towards zero, as in TensorFlow."""
+    variable = tf.Variable(tf.constant([[9, 8], [-7, 6], [5, 4]], dtype))
+    variable.scatter_div(tf.IndexedSlices(tf.constant([[2, 3], [2, 2], [3, 1]], dtype), [0, 1, 1]))
+    wanted = np.array([[9 / 2, 8 / 3], [-7 / 6, 6 / 2], [5, 4]])
+    np.testing.assert_allclose(variable, wanted if dtype == tf.float32 else np.trunc(wanted), rtol=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        variable.scatter_div(tf.IndexedSlices(tf.constant([[2, 3]], dtype), [7]))

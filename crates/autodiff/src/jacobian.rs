@@ -35,24 +35,30 @@ impl GradientTape {
             .map_err(|error| error.at(at))
     }
 
-    /// As [`GradientTape::jacobian`], where rows of the target depend only on the same rows of the source: one table per
+    /// As [`GradientTape::jacobian`], where rows of the target depend only on the same rows of the sources: one table per
     /// row of the batch. The shape is `[batch, target's rest.., source's rest..]`.
     #[track_caller]
-    pub fn batch_jacobian(&self, target: &Tensor, source: &Tensor) -> Result<Option<Tensor>> {
+    pub fn batch_jacobian<S: Structure + ?Sized>(
+        &self,
+        target: &Tensor,
+        sources: &S,
+    ) -> Result<S::Of<Option<Tensor>>> {
         let at = Location::caller();
-        let (ours, theirs) = (target.shape().split_first(), source.shape().split_first());
-        let (Some((&batch, rest)), Some((&other, _))) = (ours, theirs) else {
-            return Err(Error::shape("target and source must have a batch axis, got a scalar").at(at));
-        };
-        if batch != other {
-            let (target, source) = (target.shape(), source.shape());
-            let message =
-                format!("target and source must have one batch size, got shapes {target} and {source}");
-            return Err(Error::shape(message).at(at));
+        let scalar = || Error::shape("target and source must have a batch axis, got a scalar").at(at);
+        let (&batch, rest) = target.shape().split_first().ok_or_else(scalar)?;
+        let mut leaves = Vec::new();
+        sources.leaves(&mut leaves);
+        for leaf in leaves {
+            let (target, source) = (target.shape(), &leaf.spec().shape);
+            if *source.first().ok_or_else(scalar)? != batch {
+                let message =
+                    format!("target and source must have one batch size, got shapes {target} and {source}");
+                return Err(Error::shape(message).at(at));
+            }
         }
         let (len, rest, dtype) = (rest.iter().product(), Shape::from(rest), target.dtype());
         let seed = |i| broadcast_to(hot(i, len, &rest, dtype)?, target.shape().clone());
-        with_source_location(None, at, || self.rows(target, source, Some(batch), len, seed, &rest))
+        with_source_location(None, at, || self.rows(target, sources, Some(batch), len, seed, &rest))
             .map_err(|error| error.at(at))
     }
 

@@ -104,10 +104,12 @@ impl ConcreteFunction {
         if donated {
             return self.inline(arguments, given, caller.at).map(Some);
         }
+        // Before a key is taken: if there is no derivative, the call has changed nothing.
+        let executables = self.forward_backward(&wanted)?;
         for key in &self.keys {
             inputs.push(take_key(key)?);
         }
-        self.call_forward(self.forward_backward(&wanted)?, inputs, given, caller).map(Some)
+        self.call_forward(executables, inputs, given, caller).map(Some)
     }
 
     /// Runs the forward executable, and records the call. `inputs` are arguments, variables and keys.

@@ -336,7 +336,14 @@ where
         match self.find_or_trace(arguments, false, true, at)? {
             Found::Trace(trace) => {
                 let given = trace.concrete.takes_variables.then(|| variables(arguments));
-                self.run(&trace, tensors(arguments), &given.unwrap_or_default(), false, at)
+                match self.run(&trace, tensors(arguments), &given.unwrap_or_default(), false, at) {
+                    // The derivative, which a tape around the call needs, depends on values. Nothing has run.
+                    Err(error) if error.kind() == ErrorKind::DynamicShape && !is_tracing() => {
+                        let found = self.find_or_add_op_by_op(arguments, &error)?;
+                        self.run_op_by_op(&found, arguments)
+                    }
+                    outcome => outcome,
+                }
             }
             Found::Body => (self.body)(&arguments.rebuild(&mut tensors(arguments).into_iter())),
             Found::OpByOp(found) => self.run_op_by_op(&found, arguments),

@@ -90,6 +90,18 @@ where
         Ok(added)
     }
 
+    /// As [`Function::add_op_by_op`], unless calls with these arguments are known to run op by op.
+    pub(crate) fn find_or_add_op_by_op<N: Nest<Owned = A>>(
+        &self,
+        arguments: &N,
+        reason: &Error,
+    ) -> Result<Arc<OpByOpSignature>> {
+        match self.find_op_by_op(arguments, false) {
+            Some(found) => Ok(found),
+            None => self.add_op_by_op(Arc::new(Signature::of(arguments, false)), reason),
+        }
+    }
+
     /// Calls the body on the tensors themselves.
     pub(crate) fn run_op_by_op<N: Nest<Owned = A>>(
         &self,

@@ -69,6 +69,17 @@ impl GradientTape {
         })
     }
 
+    /// The recording, from which a gradient is computed. Fails if it is used up.
+    fn unused(&self, py: Python<'_>) -> PyResult<Ref<'_, Inner>> {
+        let inner = self.inner()?;
+        if inner.is_used() {
+            let text =
+                "gradient() can be called only once on a tape that is not persistent: use persistent=True";
+            return Err(PyRuntimeError::new_err(format!("{text}\n  at {}", crate::line::here(py))));
+        }
+        Ok(inner)
+    }
+
     fn gradients_of<'py>(
         &self,
         py: Python<'py>,
@@ -83,12 +94,7 @@ impl GradientTape {
         let seeds = output_gradients.map(|given| seeds(given, targets.len())).transpose()?;
         let unconnected = if is_zero { Unconnected::Zero } else { Unconnected::None };
         let request = GradientRequest { output_gradients: seeds, unconnected };
-        let inner = self.inner()?;
-        if inner.is_used() {
-            let text =
-                "gradient() can be called only once on a tape that is not persistent: use persistent=True";
-            return Err(PyRuntimeError::new_err(format!("{text}\n  at {}", crate::line::here(py))));
-        }
+        let inner = self.unused(py)?;
         *self.0.get()?.watched.borrow_mut() = inner.watched_variables();
         let shared = SameThreadTape(&inner);
         let found = call_back(py, move || shared.get().gradient_with(&targets, &wanted, request))?;
@@ -132,7 +138,7 @@ impl GradientTape {
             };
             match &*tape {
                 Some(tape) if tape.is_recording() => {
-                    return Err(PyRuntimeError::new_err("the tape is already recording"));
+                    return Err(PyValueError::new_err("the tape is already recording"));
                 }
                 Some(tape) => tape.resume(),
                 None => *tape = Some(Inner::with(this.options)),
@@ -260,7 +266,7 @@ impl GradientTape {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (target, asked) = (&convert::tensor(target)?, tree(sources)?);
         let wanted = &self::sources(&asked);
-        let inner = self.inner()?;
+        let inner = self.unused(py)?;
         let shared = SameThreadTape(&inner);
         let found = call_back(py, move || shared.get().jacobian(target, wanted))?;
         let mut found =
@@ -275,10 +281,14 @@ impl GradientTape {
         target: &Bound<'py, PyAny>,
         source: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (target, source) = (&convert::tensor(target)?, &convert::tensor(source)?);
-        let inner = self.inner()?;
+        let (target, asked) = (&convert::tensor(target)?, tree(source)?);
+        let wanted = &self::sources(&asked);
+        let inner = self.unused(py)?;
         let shared = SameThreadTape(&inner);
-        optional(py, call_back(py, move || shared.get().batch_jacobian(target, source))?)
+        let found = call_back(py, move || shared.get().batch_jacobian(target, wanted))?;
+        let mut found =
+            found.into_iter().map(|tensor| optional(py, tensor)).collect::<PyResult<Vec<_>>>()?.into_iter();
+        asked.filled(py, &mut found)
     }
 
     #[classmethod]

@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native, nest
+from .. import _native, dtypes, nest
 from .._common import refuse
 from .._native import as_tensor
-from ..errors import DynamicShapeError
+from ..custom_gradient import custom_gradient
+from ..errors import (
+    DTypeError,
+    DynamicShapeError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
 from ..spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -48,9 +55,8 @@ def py_function(
 ) -> Any:
     """Calls a Python function with tensors; returns tensors of the types `Tout`.
 
-    Eagerly, and in a function that runs op by op, gradients flow through it. In a traced function it is called whenever
-    the program runs, without gradient, if `Tout` is made of `tf.TensorSpec` with all sizes; otherwise the function runs
-    op by op.
+    Gradients flow through it. In a traced function it is called whenever the program runs, if `Tout` is made of
+    `tf.TensorSpec` with all sizes and its gradient is not needed; otherwise the function runs op by op.
     """
     if func is None and inp is None:
         return lambda func: _decorated(func, py_function, Tout=Tout)
@@ -74,7 +80,7 @@ def _host_call(name: str, func: Any, inputs: list, form: Callable, types: Any, s
     wanted = list(types) if is_list else [] if types is None else [types]
 
     def call(values: list) -> list:
-        made = func(*map(form, values))
+        made = _called(name, func, [form(value) for value in values])
         if not wanted:
             return []
         if not is_list:
@@ -84,19 +90,91 @@ def _host_call(name: str, func: Any, inputs: list, form: Callable, types: Any, s
         return list(made)
 
     if any(one.is_symbolic for one in inputs) or _native.is_tracing():
-        made = _traced_call(name, call, inputs, wanted, stateful)
+        traced = _without_traced_gradient(_traced_call) if name == "py_function" else _traced_call
+        made = traced(name, call, inputs, wanted, stateful)
     else:
         made = [_check_result(name, one, spec) for one, spec in zip(call(inputs), wanted)]
     return made if is_list or not wanted else made[0]
 
 
+#: TensorFlow's classes for the errors that a function raises. Each is derived from Python's class, too.
+_CLASSES = {
+    ValueError: InvalidArgumentError,
+    TypeError: DTypeError,
+    MemoryError: ResourceExhaustedError,
+    NotImplementedError: UnimplementedError,
+}
+
+
+def _called(name: str, func: Callable, values: list) -> Any:
+    """Calls a function of the user. Errors that have a class in TensorFlow are of that class, too."""
+    try:
+        return func(*values)
+    except Exception as error:
+        kind = _CLASSES.get(type(error))
+        if kind is None:
+            raise
+        raise kind(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _without_traced_gradient(traced_call: Callable) -> Callable:
+    """A call whose gradient, if a trace asks for it, makes the function run op by op, where a tape records what `func` does."""
+
+    def call(name: str, function: Callable, inputs: list, wanted: list, stateful: bool) -> list:
+        @custom_gradient
+        def differentiable(*tensors: Any) -> Any:
+            def gradient(*upstream: Any) -> Any:
+                text = "the gradient is known only when func has run"
+                refuse(
+                    name,
+                    f"{text}\n  help: use tf.custom_gradient for a gradient in traced functions",
+                    DynamicShapeError,
+                )
+
+            return traced_call(name, function, list(tensors), wanted, stateful), gradient
+
+        floats = any(one.dtype.is_floating or one.dtype.is_complex for one in inputs)
+        return differentiable(*inputs) if floats and wanted else traced_call(name, function, inputs, wanted, stateful)
+
+    return call
+
+
 def _check_result(name: str, made: Any, spec: Any) -> _native.Tensor:
     if not isinstance(spec, TensorSpec):
-        return as_tensor(made, spec)
-    made = as_tensor(made, spec.dtype)
+        return _converted(name, made, dtypes.as_dtype(spec))
+    made = _converted(name, made, spec.dtype)
     if not spec.shape.is_compatible_with(made.shape):
         refuse(name, f"func must return the shape of Tout, {spec.shape}, got {made.shape}")
     return made
+
+
+def _converted(name: str, made: Any, dtype: _native.DType) -> _native.Tensor:
+    """A result as a tensor of the type of `Tout`. Floats do not become integers in silence, except in arrays that `py_function`
+    returns, as in TensorFlow.
+    """
+    is_array = isinstance(made, (np.ndarray, np.generic))
+    try:
+        given = dtypes.as_dtype(made.dtype) if is_array or isinstance(made, _native.Array) else dtype
+        if _loses(given, dtype) and not (is_array and name == "py_function"):
+            refuse(name, f"func must return the type of Tout, {dtype.name}, got {given.name}", DTypeError)
+        tensor = as_tensor(made, dtype)
+        if given.is_integer and dtype.is_integer and not np.array_equal(np.asarray(tensor), np.asarray(made)):
+            refuse(
+                name,
+                f"func must return the type of Tout, {dtype.name}, got {made!r}, which exceeds its range",
+                DTypeError,
+            )
+        return tensor
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        refuse(name, f"func must return the type of Tout, {dtype.name}, got {made!r}: {error}", DTypeError)
+
+
+def _loses(given: _native.DType, wanted: _native.DType) -> bool:
+    """Whether complex numbers become floats, floats integers, or integers truth values."""
+    kinds = [3 if one.is_complex else 2 if one.is_floating else 1 if one.is_integer else 0 for one in (given, wanted)]
+    return kinds[0] > kinds[1]
 
 
 def _traced_call(name: str, call: Callable, inputs: list, wanted: list, stateful: bool) -> list:
