@@ -183,7 +183,7 @@ pub(crate) fn rows<T: DatasetElement>(item: &T) -> Result<usize> {
         }
         if column.shape().rank() == 0 {
             return Err(Error::shape(format!("expected rank >= 1, got {}", column.description())).help(
-                "rows are along the first axis; Dataset::from_tensors makes one element of the tensor",
+                "rows are along the first axis; from_tensors makes one element of the tensor",
             ));
         }
         if column.shape()[0] != first.shape()[0] {
