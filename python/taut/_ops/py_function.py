@@ -13,6 +13,7 @@ import numpy as np
 from .. import _native, nest
 from .._common import refuse
 from .._native import as_tensor
+from ..dtypes import as_dtype
 from ..errors import DynamicShapeError
 from ..spec import TensorSpec
 
@@ -91,12 +92,25 @@ def _host_call(name: str, func: Any, inputs: list, form: Callable, types: Any, s
 
 
 def _check_result(name: str, made: Any, spec: Any) -> _native.Tensor:
+    _check_type(name, made, as_dtype(getattr(spec, "dtype", spec)))
     if not isinstance(spec, TensorSpec):
         return as_tensor(made, spec)
     made = as_tensor(made, spec.dtype)
     if not spec.shape.is_compatible_with(made.shape):
         refuse(name, f"func must return the shape of Tout, {spec.shape}, got {made.shape}")
     return made
+
+
+def _check_type(name: str, made: Any, wanted: Any) -> None:
+    """Refuses arrays and tensors whose values do not survive a conversion: fractions to integers, complex numbers to real ones."""
+    found = getattr(made, "dtype", None)
+    kind = "iub" if wanted.is_integer or wanted.is_bool else "iubf" if wanted.is_floating else None
+    if found is None or kind is None:
+        return
+    given = as_dtype(found)
+    if given.is_complex or (given.is_floating and kind == "iub"):
+        text = f"func must return the type of Tout, {wanted.name}, got {given.name}"
+        refuse(name, f"{text}\n  help: cast the result in func")
 
 
 def _traced_call(name: str, call: Callable, inputs: list, wanted: list, stateful: bool) -> list:

@@ -618,7 +618,7 @@ class Dataset(PythonStages):
 
     def __repr__(self) -> str:
         count = self._native.cardinality()
-        words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length"}
+        words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length", 1: "of 1 element"}
         return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
 
 

@@ -156,6 +156,10 @@ class DatasetIterator(Iterator):
         report.stages, report.ignored_errors = stages, ignored
         return report
 
+    def __repr__(self) -> str:
+        epoch, delivered = self.position
+        return f"<tf.data iterator at element {delivered} of epoch {epoch} of {self._dataset!r}>"
+
     def _saved_state(self) -> _native.Tensor:
         """For checkpoints: the position, and a number that tells whether the pipeline draws the same random numbers."""
         return _native.own_tensor(np.array([*self.position, _epochs.seeds_digest(self._dataset._native)], np.int64))

@@ -39,11 +39,11 @@ def boxed(element: Any) -> Any:
     if nest.is_custom(element):
         metadata, components = element.__tf_flatten__()
         return tuple.__new__(_box(type(element), metadata), map(boxed, components))
-    if type(element) is tuple or hasattr(element, "_fields"):
+    if isinstance(element, tuple) and not isinstance(element, TensorShape):
         parts = [boxed(part) for part in element]
         if all(one is other for one, other in zip(parts, element)):
             return element
-        return tuple(parts) if type(element) is tuple else type(element)(*parts)
+        return type(element)(*parts) if hasattr(element, "_fields") else tuple(parts)
     return element
 
 
