@@ -1,4 +1,4 @@
-"""Nested structures: lists, tuples, named tuples, dicts, and objects of classes with `__tf_flatten__` and `__tf_unflatten__`."""
+"""Nested structures: lists, tuples, named tuples, dicts, and objects with `__tf_flatten__` and `__tf_unflatten__`."""
 
 from __future__ import annotations
 

@@ -82,7 +82,11 @@ class Status:
         if self._restore is None:
             return "<tf.train status: nothing is restored>"
         missing = [path for path in self._restore.missing if path != "save_counter"]
-        counts = {"restored": self._restore.taken, "without a variable": self._restore.values, "not in the file": missing}
+        counts = {
+            "restored": self._restore.taken,
+            "without a variable": self._restore.values,
+            "not in the file": missing,
+        }
         return f"<tf.train status: {', '.join(f'{len(names)} {what}' for what, names in counts.items())}>"
 
     def __del__(self) -> None:

@@ -98,9 +98,11 @@ def test_snapshots_have_the_length_of_their_source(tmp_path):
         (lambda: Dataset.range(5).map(lambda x: tf.ones([2, x])), Spec([None, None])),  # TensorFlow: [2, None]
         (lambda: Dataset.range(5).map(tf.range).batch(1), Spec([None, None], tf.int64)),
         (
-            lambda: Dataset.range(1, 8)
-            .map(lambda x: tf.fill([x], x))
-            .bucket_by_sequence_length(lambda x: tf.shape(x)[0], [3, 5], [2, 2, 2]),
+            lambda: (
+                Dataset.range(1, 8)
+                .map(lambda x: tf.fill([x], x))
+                .bucket_by_sequence_length(lambda x: tf.shape(x)[0], [3, 5], [2, 2, 2])
+            ),
             Spec([None, None], tf.int64),
         ),
         (lambda: Dataset.from_generator(lambda: iter([1]), output_types=tf.int32), Spec(None, tf.int32)),
@@ -182,7 +184,6 @@ def test_load_checks_the_spec_and_calls_the_reader(tmp_path):
     # TensorFlow's documentation: the reader receives a dataset of datasets.
     reader = lambda datasets: datasets.interleave(lambda part: part.map(lambda x: x * 2), cycle_length=1)  # noqa: E731
     assert values(Dataset.load(path, reader_func=reader)) == [0, 2, 4, 6]
-
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def _check_result(name: str, made: Any, spec: Any) -> _native.Tensor:
 
 
 def _check_type(name: str, made: Any, wanted: Any) -> None:
-    """Refuses arrays and tensors whose values do not survive a conversion: fractions to integers, complex numbers to real ones."""
+    """Refuses arrays and tensors whose values a conversion changes: fractions to integers, complex numbers to real ones."""
     found = getattr(made, "dtype", None)
     kind = "iub" if wanted.is_integer or wanted.is_bool else "iubf" if wanted.is_floating else None
     if found is None or kind is None:

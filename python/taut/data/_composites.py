@@ -190,7 +190,9 @@ def _sparse(group: list, row_shape: list) -> SparseTensor:
             most is None or size <= most for size, most in zip(tensor.shape, row_shape)
         )
         if not fits:
-            raise DataLossError(f"sparse_batch: an element must fit into row_shape {row_shape}, got {list(tensor.shape)}")
+            raise DataLossError(
+                f"sparse_batch: an element must fit into row_shape {row_shape}, got {list(tensor.shape)}"
+            )
     most = [max(sizes) for sizes in zip(*(tensor.shape for tensor in group))]
     shape = [size if given is None else given for given, size in zip(row_shape, most)]
     places = [(row, *place) for row, tensor in enumerate(group) for place in np.ndindex(*tensor.shape)]

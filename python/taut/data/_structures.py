@@ -34,11 +34,12 @@ def boxed(element: Any) -> Any:
     components, whose class makes the object again.
     """
     if isinstance(element, dict):
-        parts = {key: boxed(part) for key, part in element.items()}
-        return element if all(parts[key] is element[key] for key in parts) else parts
+        by_key = {key: boxed(part) for key, part in element.items()}
+        return element if all(by_key[key] is element[key] for key in by_key) else by_key
     if nest.is_custom(element):
         metadata, components = element.__tf_flatten__()
-        return tuple.__new__(_box(type(element), metadata), map(boxed, components))
+        kind: Any = type(element)
+        return tuple.__new__(_box(kind, metadata), map(boxed, components))
     if isinstance(element, tuple) and not isinstance(element, TensorShape):
         parts = [boxed(part) for part in element]
         if all(one is other for one, other in zip(parts, element)):
@@ -47,12 +48,12 @@ def boxed(element: Any) -> Any:
     return element
 
 
-@functools.lru_cache(maxsize=None)
-def _box(kind: type, metadata: Any) -> type:
+@functools.cache
+def _box(kind: Any, metadata: Any) -> type:
     """The class of the named tuples for objects of a class with this metadata."""
 
     def made(_box: type, *components: Any) -> Any:
-        return kind.__tf_unflatten__(metadata, components)  # type: ignore[attr-defined]
+        return kind.__tf_unflatten__(metadata, components)
 
     return type(kind.__name__, (tuple,), {"_fields": (), "__new__": made})
 
