@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from . import _native, config, memory, nest
+from . import _native, config, dtypes, memory, nest
 from ._common import refuse
 from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
 from .errors import DTypeError, InvalidArgumentError, OutOfRangeError
@@ -267,6 +267,10 @@ class Function:
 
             body = conversion.lazily_converted(python_function)
         flat = None if input_signature is None else _parts(input_signature)
+        # The engine compares tensors of numbers with the signature, unless a function takes strings.
+        self._takes_strings = flat is not None and any(one.dtype == dtypes.string for one in flat)
+        if flat is not None and self._takes_strings:
+            flat = [one for one in flat if one.dtype != dtypes.string]
         self._traces = Traces(self._name, flat, bool(reduce_retracing), on_retrace)
         self._traces.is_recorded = not _is_of_package(python_function)
         self._converted = body
@@ -335,7 +339,11 @@ class Function:
         specs = self._options["input_signature"]
         if len(args) < len(specs):
             return args
-        return (*map(_typed_argument, specs, args), *args[len(specs) :])
+        made = tuple(map(_typed_argument, specs, args))
+        if self._takes_strings:
+            for spec, given in zip(nest.flatten(specs), nest.flatten(made)):
+                _check_argument(spec, given)
+        return (*made, *args[len(specs) :])
 
     def __get__(self, instance: Any, owner: type | None = None) -> Function:
         if instance is None:
@@ -463,7 +471,8 @@ class Function:
         self._native.release()
 
     def __repr__(self) -> str:
-        return f"<tf.function {self._name}: {self._native.trace_count} traces>"
+        count = self._native.trace_count
+        return f"<tf.function {self._name}: {count} {'trace' if count == 1 else 'traces'}>"
 
 
 def _is_of_package(function: Callable) -> bool:
@@ -498,15 +507,25 @@ def _typed_argument(spec: Any, given: Any) -> Any:
     if isinstance(spec, TensorSpec):
         if isinstance(given, _native.Variable):
             return given.read_value()
-        return given if isinstance(given, _native.Array) else _native.as_tensor(given, spec.dtype)
-    if is_of_parts(spec) and not spec.is_compatible_with(given):
-        raise TypeError(f"input_signature: expected {spec}, got {given!r}\n  at {_native.calling_line()}")
+        if not isinstance(given, _native.Array):
+            given = _native.as_tensor(given, None if spec.dtype == dtypes.string else spec.dtype)
+        if given.dtype == dtypes.string:
+            _check_argument(spec, given)
+        return given
+    if is_of_parts(spec):
+        _check_argument(spec, given)
     if isinstance(spec, dict) and isinstance(given, dict) and spec.keys() == given.keys():
         return {key: _typed_argument(spec[key], part) for key, part in given.items()}
     if isinstance(spec, (list, tuple)) and isinstance(given, (list, tuple)) and len(spec) == len(given):
         parts = [_typed_argument(one, part) for one, part in zip(spec, given)]
         return type(given)(*parts) if hasattr(given, "_fields") else type(given)(parts)
     return given
+
+
+def _check_argument(spec: Any, given: Any) -> None:
+    """Raises TypeError if an argument does not fit its spec."""
+    if not spec.is_compatible_with(given):
+        raise TypeError(f"input_signature: expected {spec}, got {given!r}\n  at {_native.calling_line()}")
 
 
 def _parts(signature: Any) -> list:
@@ -523,7 +542,8 @@ def _flat_signature(signature: Any) -> list | None:
     specs = _parts(signature)
     if not all(isinstance(spec, TensorSpec) for spec in specs):
         raise TypeError(f"input_signature must be made of tf.TensorSpec, got {signature!r}")
-    return [(spec.dtype, None if spec.shape.rank is None else list(spec.shape)) for spec in specs]
+    numbers = [spec for spec in specs if spec.dtype != dtypes.string]
+    return [(spec.dtype, None if spec.shape.rank is None else list(spec.shape)) for spec in numbers]
 
 
 def function(

@@ -1,4 +1,4 @@
-"""Nested structures: lists, tuples, named tuples and dicts."""
+"""Nested structures: lists, tuples, named tuples, dicts, and objects with `__tf_flatten__` and `__tf_unflatten__`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,23 @@ from .shape import TensorShape
 
 
 def is_nested(seq: Any) -> bool:
-    """Whether it is a list, a tuple or a dict. A TensorShape is a leaf."""
-    return isinstance(seq, (list, tuple, Mapping)) and not isinstance(seq, TensorShape)
+    """Whether it is a list, a tuple, a dict, or an object that says what its components are. A TensorShape is a leaf."""
+    if isinstance(seq, (list, tuple, Mapping)):
+        return not isinstance(seq, TensorShape)
+    return is_custom(seq)
+
+
+def is_custom(value: Any) -> bool:
+    """Whether a value, such as a dataclass, has TensorFlow's methods that take it apart and make it again."""
+    kind = type(value)
+    return hasattr(kind, "__tf_flatten__") and hasattr(kind, "__tf_unflatten__")
 
 
 def _parts(structure: Any) -> list:
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
+    if is_custom(structure):
+        return list(structure.__tf_flatten__()[1])
     return list(structure)
 
 
@@ -29,9 +39,16 @@ def _like(structure: Any, parts: Sequence) -> Any:
             return type(structure)(structure.default_factory, in_order)
         made: Any = type(structure)
         return made(in_order)
+    if is_custom(structure):
+        return type(structure).__tf_unflatten__(structure.__tf_flatten__()[0], tuple(parts))
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
         return type(structure)(*parts)
     return type(structure)(parts)
+
+
+def map_parts(func: Callable, structure: Any) -> Any:
+    """Applies a function to the direct parts of a structure."""
+    return _like(structure, [func(part) for part in _parts(structure)])
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list:
@@ -77,9 +94,10 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         raise TypeError(f"containers must have one type, got {type(nest1).__name__} and {type(nest2).__name__}")
     if isinstance(nest1, Mapping) and sorted(nest1) != sorted(nest2):
         raise ValueError(f"keys must match, got {sorted(nest1)} and {sorted(nest2)}")
-    if len(nest1) != len(nest2):
-        raise ValueError(f"lengths must match, got {len(nest1)} and {len(nest2)}")
-    for one, other in zip(_parts(nest1), _parts(nest2)):
+    parts1, parts2 = _parts(nest1), _parts(nest2)
+    if len(parts1) != len(parts2):
+        raise ValueError(f"lengths must match, got {len(parts1)} and {len(parts2)}")
+    for one, other in zip(parts1, parts2):
         assert_same_structure(one, other, check_types, expand_composites)
 
 

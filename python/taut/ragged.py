@@ -82,6 +82,13 @@ def _depth(value: Any) -> int:
     return 1 + max((_depth(part) for part in value), default=0)
 
 
+def _number_type(*values: Any) -> Any:
+    """The widest of the types, as `tf.range` has it: int32, int64, float32, float64."""
+    found = [_native.as_tensor(value).dtype for value in values]
+    ranks = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
+    return max(found, key=lambda dtype: ranks.index(dtype) if dtype in ranks else 0)
+
+
 def range(
     starts: Any,
     limits: Any = None,
@@ -93,7 +100,7 @@ def range(
     """Sequences of numbers, one per row: `tf.range(starts[i], limits[i], deltas[i])`."""
     if limits is None:
         starts, limits = 0, starts
-    kind = dtypes.int32 if dtype is None else dtypes.as_dtype(dtype)
+    kind = _number_type(starts, limits, deltas) if dtype is None else dtypes.as_dtype(dtype)
     parts = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in (starts, limits, deltas)))
     rows = [np.arange(first, last, step) for first, last, step in zip(*parts)]
     values = np.concatenate(rows) if rows else np.zeros(0)

@@ -80,6 +80,17 @@ class Status:
 
     run_restore_ops = initialize_or_restore
 
+    def __repr__(self) -> str:
+        if self._restore is None:
+            return "<tf.train status: nothing is restored>"
+        missing = [path for path in self._restore.missing if path != "save_counter"]
+        counts = {
+            "restored": self._restore.taken,
+            "without a variable": self._restore.values,
+            "not in the file": missing,
+        }
+        return f"<tf.train status: {', '.join(f'{len(names)} {what}' for what, names in counts.items())}>"
+
     def __del__(self) -> None:
         if self._reported or self._restore is None:
             return
@@ -108,6 +119,10 @@ class Checkpoint:
     >>> int(step)
     3
     """
+
+    def __repr__(self) -> str:
+        names = [name for name in vars(self) if not name.startswith("_")]
+        return f"<tf.train.Checkpoint of {', '.join(names) if names else 'nothing'}>"
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
         self._counter: Variable | None = None
@@ -265,6 +280,9 @@ class CheckpointManager:
         }
         self._latest = latest_checkpoint(self._directory)
         self._preserved = float(state[_KEPT][0]) if _KEPT in state else time.time()
+
+    def __repr__(self) -> str:
+        return f"<tf.train.CheckpointManager of {self._directory!r}, the latest {self.latest_checkpoint!r}>"
 
     @property
     def directory(self) -> str:

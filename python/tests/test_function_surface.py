@@ -180,3 +180,36 @@ def test_recordings_keep_nothing_alive():
     gc.collect()
     assert gone() is None
     assert tf.memory.live_bytes() == before
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_input_signatures_of_strings():
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None])])
+    def f(text, x):
+        return tf.strings.length(text), 2.0 * x
+
+    lengths, doubled = f(["a", "bcd"], [1.0, 2.0, 3.0])
+    assert lengths.numpy().tolist() == [1, 3] and doubled.numpy().tolist() == [2.0, 4.0, 6.0]
+    # TensorFlow: "Binding inputs to tf.function failed", a TypeError.
+    for bad in [([1, 2], [1.0]), (tf.constant("a"), [1.0]), (["a"], tf.constant(["b"])), (["a"], [[1.0]])]:
+        with pytest.raises(TypeError):
+            f(*bad)
+    with pytest.raises(TypeError, match="dtype=tf.float32"):
+        tf.function(lambda x: x, input_signature=[tf.TensorSpec([2])])(tf.constant(["a", "b"]))
+
+
+def test_reprs_say_what_an_object_is(tmp_path):
+    f = tf.function(lambda x: x + 1)
+    f(1.0)
+    assert repr(f) == "<tf.function <lambda>: 1 trace>"
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    assert repr(checkpoint) == "<tf.train.Checkpoint of v>"
+    path = checkpoint.save(str(tmp_path / "a"))
+    status = tf.train.Checkpoint(v=tf.Variable(0.0), w=tf.Variable(0.0)).restore(path)
+    assert repr(status) == "<tf.train status: 1 restored, 0 without a variable, 1 not in the file>"
+    assert repr(tf.train.CheckpointManager(checkpoint, str(tmp_path / "b"), 1)).endswith("the latest None>")
+    assert repr(tf.data.Dataset.range(1)) == "<tf.data.Dataset of 1 element>"
+    iterator = iter(tf.data.Dataset.range(2))
+    next(iterator)
+    assert repr(iterator) == "<tf.data iterator at element 1 of epoch 0 of <tf.data.Dataset of 2 elements>>"
+    assert repr(tf.random.Generator.from_seed(3)) == "<tf.random.Generator with state [3, 0]>"

@@ -222,3 +222,15 @@ def test_errors_have_the_classes_of_tensorflow_and_of_python(raised, wanted, tra
         (tf.function(run) if traced else run)()
     assert isinstance(caught.value, raised)
     assert type(caught.value.__cause__) is raised
+
+
+@pytest.mark.parametrize("call", [tf.py_function, tf.numpy_function])
+def test_results_that_would_lose_their_fractions_are_refused(call):
+    x = tf.constant([1.5, 2.5])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must return the type of Tout, int32, got float32"):
+        call(lambda value: value, [x], tf.int32)
+    traced = tf.function(lambda value: call(lambda one: one, [value], tf.TensorSpec([2], tf.int32)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="got float32"):
+        traced(x)
+    assert call(lambda value: 3, [x], tf.int32).numpy() == 3
+    assert call(lambda value: np.array([1, 2]), [x], tf.float32).numpy().tolist() == [1.0, 2.0]

@@ -59,6 +59,9 @@ impl Frontier {
 
     fn __repr__(&self) -> String {
         let (smallest, fastest) = (self.0.smallest().bytes, self.0.fastest().bytes);
-        format!("<frontier: {} plans from {smallest} to {fastest} bytes>", self.0.rows().len())
+        match self.0.rows().len() {
+            1 => format!("<frontier: 1 plan of {smallest} bytes>"),
+            count => format!("<frontier: {count} plans from {smallest} to {fastest} bytes>"),
+        }
     }
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _raw_ops as raw, dtypes
+from .. import _native, _raw_ops as raw, dtypes
 from .._common import cast_to, check_count
 from .._native import Tensor, as_tensor
 from ..variable import Variable
@@ -35,6 +35,11 @@ class Generator:
             raise ValueError("exactly one of copy_from and state must be given")
         state = state if copy_from is None else copy_from.state.read_value()
         self._state = Variable(seed_key("Generator", state), trainable=False, name="generator")
+
+    def __repr__(self) -> str:
+        # A traced function has no values.
+        state = "" if _native.is_tracing() else f" with state {self._state.numpy().tolist()}"
+        return f"<tf.random.Generator{state}>"
 
     @classmethod
     def from_seed(cls, seed: int, alg: Any = None) -> Generator:

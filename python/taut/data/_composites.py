@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
-from ..errors import InvalidArgumentError
+from ..errors import DataLossError, InvalidArgumentError
 from ..extension_type import BatchableExtensionType
 from ..ragged import stack
 from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
@@ -32,6 +32,26 @@ def rows(structure: Any) -> Iterator:
         raise InvalidArgumentError(f"all tensors must have as many rows, got {sorted(counts)}")
     for number in range(counts.pop()):
         yield nest.pack_sequence_as(structure, [_row(leaf, number) for leaf in flat])
+
+
+def count(structure: Any) -> int:
+    """The number of rows."""
+    leaf = nest.flatten(structure)[0]
+    return _count(leaf if isinstance(leaf, _CLASSES) else _native.as_tensor(leaf))
+
+
+def batches_of_first(structure: Any, exact: bool) -> Any:
+    """The specs of a first batch as those of all: the last one may be smaller, unless all are `exact`."""
+
+    def one(spec: Any) -> Any:
+        shape = None if exact or not hasattr(spec, "shape") else [None, *spec.shape[1:]]
+        if shape is None:
+            return spec
+        if isinstance(spec, RaggedTensorSpec):
+            return RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
+        return type(spec)(shape, spec.dtype) if isinstance(spec, (TensorSpec, SparseTensorSpec)) else spec
+
+    return nest.map_structure(one, structure)
 
 
 def _count(leaf: Any) -> int:
@@ -170,7 +190,9 @@ def _sparse(group: list, row_shape: list) -> SparseTensor:
             most is None or size <= most for size, most in zip(tensor.shape, row_shape)
         )
         if not fits:
-            raise InvalidArgumentError(f"an element must fit into row_shape {row_shape}, got {list(tensor.shape)}")
+            raise DataLossError(
+                f"sparse_batch: an element must fit into row_shape {row_shape}, got {list(tensor.shape)}"
+            )
     most = [max(sizes) for sizes in zip(*(tensor.shape for tensor in group))]
     shape = [size if given is None else given for given, size in zip(row_shape, most)]
     places = [(row, *place) for row, tensor in enumerate(group) for place in np.ndindex(*tensor.shape)]

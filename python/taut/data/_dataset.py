@@ -18,7 +18,7 @@ from . import _composites, _epochs, _specs, _stages
 from ._iterators import DatasetIterator, NumpyIterator, TracedIterator, traced_iterator
 from ._options import DatasetOptions as Options
 from ._python_stages import PythonStages
-from ._structures import as_tensors, flat_shapes, normalized, size_of, typed_element
+from ._structures import as_tensors, boxed, flat_shapes, normalized, size_of, typed_element
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -72,7 +72,7 @@ class Dataset(PythonStages):
         spec: Callable[[], Any] = lambda: None,
     ) -> Dataset:
         """A dataset over a Python iterator, which is created anew for each iteration."""
-        return cls(_native.Dataset.from_generator(elements), known, spec)
+        return cls(_native.Dataset.from_generator(lambda: map(boxed, elements())), known, spec)
 
     def _stage(
         self,
@@ -123,15 +123,21 @@ class Dataset(PythonStages):
         if _composites.has_composites(rows := as_tensors(tensors)):
             made = Dataset._from_iterators(lambda: _composites.rows(rows), spec=lambda: _composites.row_specs(rows))
             made._composites = _composites.kinds(rows)
-            return made
+            return made._with_cardinality(_composites.count(rows))
         known = _specs.exactly(_specs.rows(_specs.specs_of(rows)))
-        return Dataset(_native.Dataset.from_tensor_slices(rows), lambda: known)
+        return Dataset(_native.Dataset.from_tensor_slices(boxed(rows)), lambda: known)
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of one element."""
         known = _specs.exactly(_specs.specs_of(element := as_tensors(tensors)))
-        return Dataset(_native.Dataset.from_tensors(element), lambda: known)
+        if any(isinstance(leaf, Dataset) for leaf in nest.flatten(element)):
+            made = Dataset._from_iterators(lambda: iter([element]), spec=lambda: known.each)
+            return made._with_cardinality(1)
+        made = Dataset(_native.Dataset.from_tensors(boxed(element)), lambda: known)
+        if _composites.has_composites(element):
+            made._composites = _composites.kinds(element).batched(1)
+        return made
 
     @staticmethod
     def from_generator(
@@ -143,6 +149,10 @@ class Dataset(PythonStages):
         name: str | None = None,
     ) -> Dataset:
         """Creates a dataset of the elements that `generator(*args)` yields. It is called for each iteration."""
+        if not callable(generator):
+            raise TypeError(f"from_generator: generator must be a function that returns an iterable, got {generator!r}")
+        if output_signature is not None and not (output_types is None and output_shapes is None):
+            raise TypeError("from_generator: output_types and output_shapes must be None beside output_signature")
         signature = output_signature
         if signature is None and output_types is not None:
             if output_shapes is None:
@@ -160,6 +170,8 @@ class Dataset(PythonStages):
             elements, lambda: _specs.of_signature(signature), lambda: _specs.public_signature(signature)
         )
         made._composites = _composites.kinds_of_specs(output_signature)
+        if output_types is not None and output_shapes is None:
+            made._of_first = lambda _first: nest.map_structure(lambda dtype: TensorSpec(None, dtype), signature)
         return made
 
     @staticmethod
@@ -185,12 +197,13 @@ class Dataset(PythonStages):
             if not isinstance(part, Dataset):
                 raise TypeError(f"zip: expected datasets in tuples and dicts, got {part!r}")
         if not flat:
-            raise ValueError("zip needs at least one dataset")
+            raise TypeError("zip needs at least one dataset")
         native = _native.Dataset.zip([dataset._native for dataset in flat])
         made = Dataset(
             native,
             lambda: _specs.zipped([dataset._elements for dataset in flat]),
             lambda: _specs.zipped_specs([dataset._spec for dataset in flat]),
+            functools.reduce(Options.merge, (dataset._options for dataset in flat)),
         )
         if type(structure) is tuple and all(isinstance(part, Dataset) for part in structure):
             return made
@@ -216,6 +229,8 @@ class Dataset(PythonStages):
             raise ValueError(
                 f"sample_from_datasets: weights must have one value per dataset, {len(datasets)}, got {len(weights)}"
             )
+        for dataset in datasets[1:]:
+            _specs.check_alike("sample_from_datasets", datasets[0]._spec, dataset._spec)
         pairs = [(dataset, weight) for dataset, weight in zip(datasets, weights) if weight]
 
         def known() -> _specs.MaybeElements:
@@ -254,8 +269,13 @@ class Dataset(PythonStages):
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
         """Creates an infinite dataset of numbers with a constant step."""
-        first, apart, dtype = int(start), int(step), dtypes.as_dtype(dtype)
-        return Dataset.from_tensors(0).repeat().enumerate().map(lambda i, _: raw.cast(first + apart * i, dtype))
+        dtype = dtypes.as_dtype(dtype)
+        if dtype.is_integer:
+            start, step = size_of("counter", "start", start), size_of("counter", "step", step)
+        wide = dtypes.int64 if dtype.is_integer else dtypes.float64
+        first, apart = _native.own_tensor(start, wide), _native.own_tensor(step, wide)
+        numbers = Dataset.from_tensors(0).repeat().enumerate()
+        return numbers.map(lambda i, _: raw.cast(first + apart * raw.cast(i, wide), dtype))
 
     # Transformations.
 
@@ -336,7 +356,8 @@ class Dataset(PythonStages):
         if (kinds := self._composites) is not None:
             groups = self._from_iterators(lambda: _composites.batches(self, size, drop_remainder, kinds.classes))
             groups._options, groups._composites = self._options, kinds.batched(1)
-            return groups
+            groups._of_first = lambda first: _composites.batches_of_first(first, drop_remainder)
+            return groups._with_cardinality(_stages.batch_count(count, size, drop_remainder))
         return self._stage(
             self._native.batch(size, drop_remainder),
             lambda: _specs.batched(self._elements, size, count, drop_remainder),
@@ -370,11 +391,14 @@ class Dataset(PythonStages):
             each = self._from_iterators(lambda: (row for group in self for row in _composites.rows(group)))
             each._options, each._composites = self._options, kinds.batched(-1)
             return each
-        return self._stage(
+        rows = _specs.row_count("unbatch", self._spec)
+        made = self._stage(
             self._native.unbatch(),
             lambda: _specs.unbatched(self._elements),
             lambda: _specs.unbatched_spec(self._spec),
         )
+        total = self._native.cardinality()
+        return made if rows is None or total < 0 else made._with_cardinality(rows * total)
 
     def shuffle(
         self,
@@ -470,7 +494,7 @@ class Dataset(PythonStages):
             self._native.concatenate(dataset._native),
             lambda: _specs.common([self._elements, dataset._elements]),
             lambda: _specs.common_spec([self._spec, dataset._spec]),
-        )
+        ).with_options(dataset._options)
 
     def apply(self, transformation_func: Callable) -> Dataset:
         """Applies a function to the dataset."""
@@ -498,7 +522,21 @@ class Dataset(PythonStages):
 
         A first element is computed for this only if a stage does not tell otherwise, and is delivered later.
         """
-        return (self._spec or _specs.merged(self._elements)) or self._of_first(self._first_spec())
+        return _specs.public((self._spec or _specs.merged(self._elements)) or self._of_first(self._first_specs()))
+
+    def _first_specs(self) -> Any:
+        """The specs of the first element, with None for the sizes in which the second one differs. Both are delivered later."""
+        first = self._first_spec()
+        if self._elements is not None or self._begun is None:
+            return first
+        with _native.InitScope():
+            second = self._begun._spec_after_next()
+        merged = None if second is None else _specs.common_spec([first, second])
+        return first if merged is None else merged
+
+    def _with_cardinality(self, count: int) -> Dataset:
+        """The dataset with its number of elements stated: -1 if there is no end; as it is if the number is not known (-2)."""
+        return self if count == UNKNOWN_CARDINALITY else self._same(self._native.assert_cardinality(count))
 
     def _first_spec(self) -> Any:
         """The types and shapes of the first element."""
@@ -580,7 +618,7 @@ class Dataset(PythonStages):
 
     def __repr__(self) -> str:
         count = self._native.cardinality()
-        words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length"}
+        words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length", 1: "of 1 element"}
         return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
 
 
@@ -606,7 +644,7 @@ def _mapping(function: Callable) -> Callable:
 
     @functools.wraps(inner)
     def mapped(*args: Any) -> Any:
-        return normalized(inner(*args))
+        return boxed(normalized(inner(*args)))
 
     return mapped
 

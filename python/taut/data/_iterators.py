@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import weakref
@@ -103,10 +104,12 @@ class DatasetIterator(Iterator):
 
     def __init__(self, running: _native.DatasetIterator, dataset: Dataset) -> None:
         self._running, self._dataset = running, dataset
-        # The next element, if it was computed before it was asked for.
+        # The next elements, the last of the list first, if they were computed before they were asked for.
         self._ahead: list = []
         self._number = next(_numbers)
         self._seen: Any = None
+        # The error of an element that was computed before it was asked for.
+        self._failed: Exception | None = None
         _iterators[self._number] = self
 
     def __iter__(self) -> DatasetIterator:
@@ -153,6 +156,10 @@ class DatasetIterator(Iterator):
         report.stages, report.ignored_errors = stages, ignored
         return report
 
+    def __repr__(self) -> str:
+        epoch, delivered = self.position
+        return f"<tf.data iterator at element {delivered} of epoch {epoch} of {self._dataset!r}>"
+
     def _saved_state(self) -> _native.Tensor:
         """For checkpoints: the position, and a number that tells whether the pipeline draws the same random numbers."""
         return _native.own_tensor(np.array([*self.position, _epochs.seeds_digest(self._dataset._native)], np.int64))
@@ -166,10 +173,16 @@ class DatasetIterator(Iterator):
             )
         self._running = self._dataset._native.iterate((epoch, delivered))
         self._ahead.clear()
+        self._failed = None
         _epochs.count_epoch(self._dataset._native, epoch)
 
     def _pull(self) -> Any:
-        return self._ahead.pop() if self._ahead else next(self._running)
+        if self._ahead:
+            return self._ahead.pop()
+        if self._failed is not None:
+            error, self._failed = self._failed, None
+            raise error
+        return next(self._running)
 
     def _pull_or_raise(self) -> Any:
         try:
@@ -179,7 +192,8 @@ class DatasetIterator(Iterator):
 
     def _has_next(self) -> bool:
         if not self._ahead:
-            self._ahead.extend(itertools.islice(self._running, 1))
+            with contextlib.suppress(StopIteration):
+                self._ahead.append(self._pull())
         return bool(self._ahead)
 
     def _next_spec(self) -> Any:
@@ -193,6 +207,15 @@ class DatasetIterator(Iterator):
         if self._seen is None and known is None:
             raise OutOfRangeError(_END)
         return self._seen or known.each  # type: ignore[union-attr]
+
+    def _spec_after_next(self) -> Any:
+        """The specs of the element after the next one; None if there is none, or if it cannot be computed."""
+        if len(self._ahead) < 2:
+            try:
+                self._ahead[:0] = itertools.islice(self._running, 1)
+            except Exception as error:  # It is raised again when the element is asked for.
+                self._failed = error
+        return _specs.specs_of(self._ahead[0]) if len(self._ahead) > 1 else None
 
     def _captured(self) -> TracedIterator:
         """This iterator in a traced function that uses it without taking it as an argument."""

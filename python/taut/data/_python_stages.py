@@ -52,7 +52,7 @@ class PythonStages:
         return self._python_stage(
             lambda: _stages.scanned(self, initial_state, step),
             spec=lambda: _specs.scanned_spec(self._spec, initial_state, step),
-        )
+        )._with_cardinality(self._native.cardinality())
 
     def unique(self, name: str | None = None) -> Dataset:
         """Keeps the first occurrence of each element. Elements must be tensors; all distinct ones are kept in memory."""
@@ -127,8 +127,15 @@ class PythonStages:
             unknown = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
             return _specs.padded_spec(self._spec, unknown, None)
 
+        def of_first(first: Any) -> Any:
+            shapes = [] if padded_shapes is None else flat_shapes(padded_shapes, None)
+            unknown = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
+            return _specs.of_first(first) if no_padding else _specs.padded_of_first(first, unknown, None)
+
         size = bucket_batch_sizes.__getitem__
-        return self._python_stage(lambda: _stages.grouped(self, bucket, batched, size, self._holding), spec=spec)
+        made = self._python_stage(lambda: _stages.grouped(self, bucket, batched, size, self._holding), spec=spec)
+        made._of_first = of_first
+        return made
 
     def ragged_batch(
         self,
@@ -139,7 +146,9 @@ class PythonStages:
     ) -> Dataset:
         """Combines elements whose sizes differ to ragged tensors; numbers become tensors, as with `batch`."""
         size, splits = size_of("ragged_batch", "batch_size", batch_size, 1), dtypes.as_dtype(row_splits_dtype)
-        return self._python_stage(lambda: _composites.ragged_batches(self, size, drop_remainder, splits))
+        made = self._python_stage(lambda: _composites.ragged_batches(self, size, drop_remainder, splits))
+        made._of_first = lambda first: _composites.batches_of_first(first, drop_remainder)
+        return made._with_cardinality(_stages.batch_count(self._native.cardinality(), size, drop_remainder))
 
     def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> Dataset:
         """Combines tensors whose sizes differ to sparse tensors with rows of `row_shape`, or of the largest size where it is
@@ -147,7 +156,9 @@ class PythonStages:
         """
         size = size_of("sparse_batch", "batch_size", batch_size, 1)
         shape = [None if dim in (None, -1) else int(dim) for dim in row_shape]
-        return self._python_stage(lambda: _composites.sparse_batches(self, size, shape))
+        made = self._python_stage(lambda: _composites.sparse_batches(self, size, shape))
+        made._of_first = lambda first: _composites.batches_of_first(first, False)
+        return made._with_cardinality(_stages.batch_count(self._native.cardinality(), size, False))
 
     def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Changes the batch size. Several sizes take turns."""
@@ -204,7 +215,7 @@ class PythonStages:
             )
         return self._python_stage(
             lambda: _stages.resampled(self, key, target, initial, [start, next(runs)]),
-            spec=lambda: None if self._spec is None else (TensorSpec([], dtypes.int32), self._spec),
+            spec=lambda: _specs.resampled_spec(self._spec, key),
         )
 
     @staticmethod
@@ -220,7 +231,7 @@ class PythonStages:
             lambda: _stages.drawn_numbers([start, next(runs) if rerandomize_each_iteration else 0]),
             lambda: _specs.exactly(TensorSpec([], dtypes.int64)),
         )
-        return made.apply(_with_cardinality(-1))
+        return made._with_cardinality(-1)
 
     def save(
         self,
@@ -247,16 +258,15 @@ class PythonStages:
         """The dataset that `save` has written. `element_spec` gives named tuples back; without it they are tuples."""
         from ._dataset import Dataset
 
-        if reader_func is not None:
-            raise ValueError("load: reader_func must be None: elements are in one file")
         if wait:
             raise ValueError("load: wait must be False: a dataset is written at once")
         index = _files.read_index(path)
         specs = _files.decoded(index["structure"])
         if element_spec is not None:
             flat = nest.flatten(element_spec)
-            if len(flat) != len(nest.flatten(specs)):
-                raise ValueError(f"load: element_spec must match the elements, {specs}, got {element_spec}")
+            saved = nest.flatten(specs)
+            if len(flat) != len(saved) or not all(one.is_compatible_with(two) for one, two in zip(flat, saved)):
+                raise InvalidArgumentError(f"load: element_spec must match the elements, {specs}, got {element_spec}")
             specs = nest.pack_sequence_as(element_spec, nest.flatten(specs))
         uniform = all(isinstance(spec, TensorSpec) and spec.shape.is_fully_defined() for spec in nest.flatten(specs))
         made = Dataset._from_iterators(
@@ -264,7 +274,9 @@ class PythonStages:
             lambda: _specs.exactly(specs) if uniform else None,
             lambda: specs,
         )
-        return made.apply(_with_cardinality(index["count"]))
+        made = made._with_cardinality(index["count"])
+        # The elements are in one file: there is one dataset to read from.
+        return made if reader_func is None else made.from_tensors(made).apply(reader_func)
 
     def snapshot(
         self,
@@ -287,7 +299,8 @@ class PythonStages:
             index = _files.read_index(path)
             return _files.load(path, index, self.element_spec)
 
-        return self._python_stage(elements, lambda: _specs.uniform(self._elements), lambda: self._spec)
+        made = self._python_stage(elements, lambda: _specs.uniform(self._elements), lambda: self._spec)
+        return made._with_cardinality(self._native.cardinality())
 
     def _at(self, index: int) -> Any:
         number = size_of("at", "index", index)
@@ -299,12 +312,3 @@ class PythonStages:
         for element in self.skip(number):
             return element
         raise OutOfRangeError(f"at: index must be below the number of elements, got {number}")
-
-
-def _with_cardinality(count: int) -> Callable:
-    """A transformation that states the number of elements: -1 if there is no end."""
-
-    def transformed(dataset: Dataset) -> Dataset:
-        return dataset._same(dataset._native.assert_cardinality(count))
-
-    return transformed

@@ -12,7 +12,7 @@ from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..shape import TensorShape
 from ..sparse_tensor import SparseTensor
 from ..spec import TensorSpec
-from ..type_spec import DatasetSpec, NoneTensorSpec, SparseTensorSpec, TypeSpec
+from ..type_spec import DatasetSpec, NoneTensorSpec, OptionalSpec, SparseTensorSpec, TypeSpec
 
 
 class Elements(NamedTuple):
@@ -251,6 +251,35 @@ def window_spec(structure: Any) -> Any:
     return None if structure is None else nest.map_structure(DatasetSpec, structure)
 
 
+def public(structure: Any) -> Any:
+    """The specs as users see them: an optional, which is a pair of tensors in the engine, has one spec."""
+    if hasattr(structure, "has_value"):
+        return OptionalSpec(public(structure.value))
+    if isinstance(structure, dict):
+        made: Any = type(structure)
+        return made((key, public(part)) for key, part in structure.items())
+    if isinstance(structure, tuple) and not isinstance(structure, TensorShape):
+        parts = [public(part) for part in structure]
+        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+    return structure
+
+
+def row_count(stage: str, structure: Any) -> int | None:
+    """The number of rows of each element, if it is known; raises ValueError if the elements cannot be split into rows."""
+    sizes = []
+    for spec in nest.flatten(structure) if structure is not None else []:
+        shape = getattr(spec, "shape", None)
+        if shape is None or shape.rank is None:
+            continue
+        if shape.rank == 0:
+            raise ValueError(f"{stage}: elements must be tensors of rank >= 1, got {structure}")
+        sizes.append(shape[0])
+    known = {size for size in sizes if size is not None}
+    if len(known) > 1:
+        raise ValueError(f"{stage}: all parts of an element must have as many rows, got {structure}")
+    return known.pop() if known and None not in sizes else None
+
+
 # Sizes that stand for an unknown one. Functions are traced with both: what differs in their results is unknown, too. They
 # have many divisors, for functions that reshape.
 _TRIAL_SIZES = (60, 120)
@@ -289,6 +318,12 @@ def mapped_spec(structure: Any, function: Callable) -> Any:
     if structure is None:
         return None
     return _traced_with(function, structure if type(structure) is tuple else (structure,))
+
+
+def resampled_spec(structure: Any, class_func: Callable) -> Any:
+    """The elements, each beside its class."""
+    kind = mapped_spec(structure, class_func)
+    return None if kind is None else (kind, structure)
 
 
 def scanned_spec(structure: Any, initial_state: Any, step: Callable) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from .. import _native, _raw_ops as raw, nest
 from ..errors import InvalidArgumentError
 from ..function import Function
+from . import _specs
 from ._structures import size_of
 
 
@@ -27,8 +28,11 @@ def scanned(dataset: Iterable, initial_state: Any, step: Callable) -> Iterator:
     """Yields the second result of `step(state, element)`; the first is the next state."""
     state = nest.map_structure(_native.as_tensor, initial_state)
     for element in dataset:
-        state, made = step(state, element)
-        yield made
+        result = step(state, element)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(f"scan: scan_func must return a pair, the next state and an element, got {result!r}")
+        state = same_state(state, result[0], "scan", "scan_func")
+        yield result[1]
 
 
 def distinct(dataset: Iterable) -> Iterator:
@@ -74,27 +78,37 @@ def grouped(dataset: Iterable, key_func: Callable, reduce_func: Callable, size: 
 
     `held` creates a dataset from a list of elements.
     """
+
+    def reduced(key: int, window: list) -> Any:
+        made = reduce_func(_native.own_tensor(np.int64(key)), held(window))
+        return _specs.checked_dataset("group_by_window", made)
+
     windows: dict[int, list] = {}
     for element in dataset:
         key = int(applied(key_func, element))
         window = windows.setdefault(key, [])
         window.append(element)
         if len(window) >= size_of("group_by_window", "window_size", size(key), 1):
-            yield from reduce_func(_native.own_tensor(np.int64(key)), held(windows.pop(key)))
+            yield from reduced(key, windows.pop(key))
     for key in sorted(windows):
-        yield from reduce_func(_native.own_tensor(np.int64(key)), held(windows[key]))
+        yield from reduced(key, windows[key])
 
 
-def same_state(before: Any, after: Any) -> Any:
-    """The new state of a reduction; raises InvalidArgumentError if it has another structure or another type."""
+def batch_count(count: int, size: int, exact: bool) -> int:
+    """The number of batches of `count` elements, which is negative if it is infinite (-1) or unknown (-2)."""
+    return count if count < 0 else count // size if exact else -(-count // size)
+
+
+def same_state(before: Any, after: Any, stage: str = "reduce", function: str = "reduce_func") -> Any:
+    """The new state of a reduction or scan; raises InvalidArgumentError if it has another structure or another type."""
     try:
         nest.assert_same_structure(before, after, check_types=False)
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"reduce: reduce_func must return the structure of the state: {error}") from None
+        raise InvalidArgumentError(f"{stage}: {function} must return the structure of the state: {error}") from None
     made = nest.map_structure(_native.as_tensor, after)
     for one, other in zip(nest.flatten(before), nest.flatten(made)):
         if one.dtype != other.dtype:
-            raise TypeError(f"reduce: the state must keep its type {one.dtype.name}, got {other.dtype.name}")
+            raise TypeError(f"{stage}: the state must keep its type {one.dtype.name}, got {other.dtype.name}")
     return nest.pack_sequence_as(before, nest.flatten(made))
 
 
@@ -150,7 +164,8 @@ def resampled(
     counts = np.ones(len(target)) if initial is None else None
     generator = np.random.default_rng(seed)
     for element in dataset:
-        kind = int(applied(class_func, element))
+        made = _native.as_tensor(applied(class_func, element))
+        kind = int(made)
         if not 0 <= kind < len(target):
             raise InvalidArgumentError(f"rejection_resample: classes must be in [0, {len(target)}), got {kind}")
         if counts is not None:
@@ -159,7 +174,7 @@ def resampled(
         # Classes that do not occur cannot be accepted; they do not limit the others.
         ratio = np.divide(target, chances, out=np.zeros_like(target), where=chances > 0)
         if generator.random() * ratio.max() < ratio[kind]:
-            yield _native.own_tensor(np.int32(kind)), element
+            yield made, element
 
 
 def drawn_numbers(seed: list[int]) -> Iterator:

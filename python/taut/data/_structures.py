@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -21,7 +22,40 @@ def as_tensors(structure: Any) -> Any:
     if isinstance(structure, tuple):
         parts = [as_tensors(part) for part in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    return structure if structure is None or hasattr(structure, "_taut_parts") else _native.as_tensor(structure)
+    if nest.is_custom(structure):
+        return nest.map_parts(as_tensors, structure)
+    if structure is None or hasattr(structure, "_taut_parts") or hasattr(structure, "element_spec"):
+        return structure
+    return _native.as_tensor(structure)
+
+
+def boxed(element: Any) -> Any:
+    """The element for the engine, which knows tuples and dicts: an object with `__tf_flatten__` becomes a named tuple of its
+    components, whose class makes the object again.
+    """
+    if isinstance(element, dict):
+        by_key = {key: boxed(part) for key, part in element.items()}
+        return element if all(by_key[key] is element[key] for key in by_key) else by_key
+    if nest.is_custom(element):
+        metadata, components = element.__tf_flatten__()
+        kind: Any = type(element)
+        return tuple.__new__(_box(kind, metadata), map(boxed, components))
+    if isinstance(element, tuple) and not isinstance(element, TensorShape):
+        parts = [boxed(part) for part in element]
+        if all(one is other for one, other in zip(parts, element)):
+            return element
+        return type(element)(*parts) if hasattr(element, "_fields") else tuple(parts)
+    return element
+
+
+@functools.cache
+def _box(kind: Any, metadata: Any) -> type:
+    """The class of the named tuples for objects of a class with this metadata."""
+
+    def made(_box: type, *components: Any) -> Any:
+        return kind.__tf_unflatten__(metadata, components)
+
+    return type(kind.__name__, (tuple,), {"_fields": (), "__new__": made})
 
 
 def fill_unknown(shapes: Any, size: int) -> Any:
@@ -57,8 +91,11 @@ def typed_element(element: Any, signature: Any) -> Any:
                 raise InvalidArgumentError(f"the generator must yield {spec!r}, got {leaf!r}")
             return leaf
         dtype = getattr(spec, "dtype", spec)
-        # Copied: a generator may yield the same array each time.
-        made = _native.own_tensor(leaf, dtype)
+        try:
+            # Copied: a generator may yield the same array each time.
+            made = _native.own_tensor(leaf, dtype)
+        except TypeError as error:
+            raise InvalidArgumentError(f"the generator must yield {spec!r}, got {leaf!r}: {error}") from None
         if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(made.shape):
             raise InvalidArgumentError(f"the generator must yield shape {spec.shape}, got {made.shape}")
         return made
@@ -90,6 +127,8 @@ def _component(part: Any) -> Any:
     if isinstance(part, tuple) and not isinstance(part, TensorShape):
         parts = [_component(value) for value in part]
         return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
+    if nest.is_custom(part):
+        return nest.map_parts(_component, part)
     if not (part is None or isinstance(part, _VALUES) or any(hasattr(part, name) for name in _COMPOSITE)):
         raise TypeError(f"a mapped function must return an element made of tensors, got {part!r}")
     return part

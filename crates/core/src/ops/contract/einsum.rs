@@ -115,9 +115,9 @@ fn parse(equation: &str, tensors: &[Tensor]) -> Result<(Vec<Vec<Label>>, Vec<Lab
     let parts: Vec<&str> = left.split(',').collect();
     if parts.len() != tensors.len() {
         return Err(Error::value(format!(
-            "equation {equation:?} has {} inputs, got {} tensors",
-            parts.len(),
-            tensors.len()
+            "equation {equation:?} must have an input per tensor, {}, got {}",
+            tensors.len(),
+            parts.len()
         )));
     }
     let named = |(part, tensor): (&&str, &Tensor)| {
@@ -417,7 +417,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             ErrorKind::Shape,
             "axes labelled 'j' must have equal sizes, got 3 and 2",
         ),
-        bad("ij", f, &[&[2, 3], &[2, 3]], ErrorKind::Value, "equation \"ij\" has 1 inputs, got 2 tensors"),
+        bad("ij", f, &[&[2, 3], &[2, 3]], ErrorKind::Value, "equation \"ij\" must have an input per tensor, 2, got 1"),
         bad("ijk", f, &[&[2, 3]], ErrorKind::Shape, "\"ijk\" must have one label per axis, got 3 for rank 2"),
         bad("i", f, &[&[2, 3]], ErrorKind::Shape, "\"i\" must have one label per axis, got 1 for rank 2"),
         bad("i1", f, &[&[2, 3]], ErrorKind::Value, "labels must be letters or \"...\", got '1' in \"i1\""),

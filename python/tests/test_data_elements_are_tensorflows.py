@@ -1,0 +1,225 @@
+"""Elements, specs, lengths and errors of datasets: the answers of TensorFlow 2.21 to the same programs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import taut as tf
+
+Dataset = tf.data.Dataset
+Spec = tf.TensorSpec
+
+
+@dataclasses.dataclass
+class Pair:
+    """A dataclass with TensorFlow's methods."""
+
+    x: object
+    y: object
+    name: str = "pair"
+
+    def __tf_flatten__(self):
+        return (self.name,), (self.x, self.y)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata, components):
+        return cls(*components, *metadata)
+
+
+def values(dataset):
+    return [tf.nest.map_structure(lambda leaf: leaf.numpy().tolist(), element) for element in dataset]
+
+
+def test_dataclasses_are_structures():
+    assert tf.nest.flatten([Pair(1, (2, 3)), 4]) == [1, 2, 3, 4]
+    assert tf.nest.map_structure(lambda leaf: leaf * 2, Pair(1, [2], "other")) == Pair(2, [4], "other")
+    assert tf.nest.is_nested(Pair(1, 2))
+    with pytest.raises(ValueError, match="lengths must match"):
+        tf.nest.assert_same_structure(Pair(1, [2]), Pair(1, [2, 3]))
+
+
+def test_dataclasses_are_elements():
+    sliced = Dataset.from_tensor_slices(Pair([1, 2], [3.0, 4.0], "rows"))
+    assert values(sliced) == [Pair(1, 3.0, "rows"), Pair(2, 4.0, "rows")]
+    assert sliced.element_spec == Pair(Spec([], tf.int32), Spec([], tf.float32), "rows")
+    assert values(sliced.batch(2)) == [Pair([1, 2], [3.0, 4.0], "rows")]
+    assert sliced.batch(2).element_spec == Pair(Spec([None], tf.int32), Spec([None], tf.float32), "rows")
+    assert values(sliced.map(lambda pair: tf.cast(pair.x, tf.float32) + pair.y)) == [4.0, 6.0]
+    made = Dataset.range(2).map(lambda i: (Pair(i, {"deep": i}), i))
+    assert values(made) == [(Pair(0, {"deep": 0}), 0), (Pair(1, {"deep": 1}), 1)]
+    assert values(made.scan(np.int64(5), lambda state, element: (state + 1, element))) == values(made)
+
+
+def test_dataclasses_of_generators():
+    assert values(Dataset.from_generator(lambda: iter([Pair(np.int32(1), np.int32(2))]))) == [Pair(1, 2)]
+
+
+def test_a_dataset_is_an_element():
+    outer = Dataset.from_tensors((Dataset.range(3), 7))
+    ((inner, number),) = list(outer)
+    assert [int(x) for x in inner] == [0, 1, 2] and int(number) == 7
+    assert outer.element_spec == (tf.data.DatasetSpec(Spec([], tf.int64)), Spec([], tf.int32))
+    assert values(Dataset.from_tensors(Dataset.range(3)).flat_map(lambda part: part)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [
+        (lambda: Dataset.from_tensor_slices(tf.ragged.constant([[1], [2, 3], [4]])), 3),
+        (lambda: Dataset.from_tensor_slices(tf.ragged.constant([[1], [2, 3], [4]])).batch(2), 2),
+        (lambda: Dataset.from_tensor_slices(tf.ragged.constant([[1], [2, 3], [4]])).batch(2, drop_remainder=True), 1),
+        (lambda: Dataset.from_tensor_slices(tf.sparse.from_dense([[1, 0], [0, 2]])), 2),
+        (lambda: Dataset.range(5).map(tf.range).ragged_batch(2), 3),
+        (lambda: Dataset.range(5).map(tf.range).ragged_batch(2, drop_remainder=True), 2),
+        (lambda: Dataset.range(5).map(tf.range).sparse_batch(2, [5]), 3),
+        (lambda: Dataset.range(5).scan(np.int64(0), lambda state, x: (state + x, x)), 5),
+        (lambda: Dataset.from_tensors(([1, 2], [3, 4])).repeat(3).unbatch(), 6),
+        (lambda: Dataset.range(5).map(tf.range).unbatch(), -2),
+        (lambda: Dataset.range(2).repeat().scan(np.int64(0), lambda state, x: (state + x, x)), -1),
+    ],
+)
+def test_lengths(make, count):
+    dataset = make()
+    assert int(dataset.cardinality()) == count
+    if count >= 0:
+        assert len(list(dataset)) == count
+
+
+def test_snapshots_have_the_length_of_their_source(tmp_path):
+    assert len(Dataset.range(4).snapshot(str(tmp_path))) == 4
+
+
+@pytest.mark.parametrize(
+    ("make", "spec"),
+    [
+        (lambda: Dataset.range(5).map(lambda x: tf.ones([2, x])), Spec([None, None])),  # TensorFlow: [2, None]
+        (lambda: Dataset.range(5).map(tf.range).batch(1), Spec([None, None], tf.int64)),
+        (
+            lambda: (
+                Dataset.range(1, 8)
+                .map(lambda x: tf.fill([x], x))
+                .bucket_by_sequence_length(lambda x: tf.shape(x)[0], [3, 5], [2, 2, 2])
+            ),
+            Spec([None, None], tf.int64),
+        ),
+        (lambda: Dataset.from_generator(lambda: iter([1]), output_types=tf.int32), Spec(None, tf.int32)),
+        (
+            lambda: Dataset.from_tensor_slices(tf.ragged.constant([[1], [2, 3], [4]])).batch(2),
+            tf.RaggedTensorSpec([None, None], tf.int32),
+        ),
+        (
+            lambda: Dataset.from_tensor_slices(tf.sparse.from_dense([[1, 0], [0, 2]])).batch(2),
+            tf.SparseTensorSpec([None, 2], tf.int32),
+        ),
+        (
+            lambda: Dataset.range(3).map(tf.experimental.Optional.from_value),
+            tf.OptionalSpec(Spec([], tf.int64)),
+        ),
+        (
+            lambda: Dataset.range(6).rejection_resample(lambda x: x % 2, [0.5, 0.5], [0.5, 0.5]),
+            (Spec([], tf.int64), Spec([], tf.int64)),
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:map runs op by op")
+def test_specs(make, spec):
+    assert make().element_spec == spec
+
+
+@pytest.mark.filterwarnings("ignore:map runs op by op")
+def test_asking_for_specs_loses_no_element():
+    calls = []
+
+    def numbers():
+        calls.append(1)
+        yield from (np.full(size + 1, size, np.int32) for size in range(3))
+
+    dataset = Dataset.from_generator(numbers)
+    assert dataset.element_spec == Spec([None], tf.int32)
+    assert values(dataset) == [[0], [1, 1], [2, 2, 2]] and len(calls) == 1
+    iterator = iter(dataset)
+    assert iterator.element_spec == Spec([None], tf.int32)
+    assert next(iterator).numpy().tolist() == [0]
+    single = Dataset.from_generator(lambda: iter([np.float32([1.0])]))
+    assert single.element_spec == Spec([None]) and values(single) == [[1.0]]
+
+
+def test_the_error_of_an_element_that_is_computed_for_specs_comes_in_its_turn():
+    def numbers():
+        yield np.int32([1])
+        raise ZeroDivisionError("the second")
+
+    dataset = Dataset.from_generator(numbers)
+    assert dataset.element_spec == Spec([None], tf.int32)
+    iterator = iter(dataset)
+    assert next(iterator).numpy().tolist() == [1]
+    with pytest.raises(ZeroDivisionError, match="the second"):
+        next(iterator)
+
+
+def test_counters_of_floats():
+    assert values(Dataset.counter(2.5, 0.5, tf.float32).take(3)) == [2.5, 3.0, 3.5]
+    assert values(Dataset.counter(2, -1, tf.int32).take(3)) == [2, 1, 0]
+    with pytest.raises(TypeError, match="step must be an integer, got 0.5"):
+        Dataset.counter(2, 0.5)
+
+
+def test_options_of_all_datasets_are_merged():
+    options = tf.data.Options()
+    options.deterministic = True
+    with_options = Dataset.range(3).with_options(options)
+    assert Dataset.zip((Dataset.range(3), with_options)).options().deterministic is True
+    assert Dataset.zip((with_options, Dataset.range(3))).options().deterministic is True
+    assert Dataset.range(3).concatenate(with_options).options().deterministic is True
+
+
+def test_load_checks_the_spec_and_calls_the_reader(tmp_path):
+    path = str(tmp_path)
+    Dataset.range(4).save(path)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="element_spec must match"):
+        Dataset.load(path, element_spec=Spec([], tf.int32))
+    # TensorFlow's documentation: the reader receives a dataset of datasets.
+    reader = lambda datasets: datasets.interleave(lambda part: part.map(lambda x: x * 2), cycle_length=1)  # noqa: E731
+    assert values(Dataset.load(path, reader_func=reader)) == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: Dataset.from_generator(range(3), output_types=tf.int32), TypeError),
+        (
+            lambda: Dataset.from_generator(
+                lambda: iter([1]), output_types=tf.int32, output_signature=Spec([], tf.int32)
+            ),
+            TypeError,
+        ),
+        (
+            lambda: list(Dataset.from_generator(lambda: iter(["a"]), output_signature=Spec([], tf.int32))),
+            tf.errors.InvalidArgumentError,
+        ),
+        (
+            lambda: list(Dataset.from_generator(lambda: iter([None]), output_types=tf.int32)),
+            tf.errors.InvalidArgumentError,
+        ),
+        (lambda: Dataset.zip(), TypeError),
+        (lambda: Dataset.range(6).unbatch(), ValueError),
+        (lambda: Dataset.from_tensors(([1, 2], [3, 4, 5])).unbatch(), ValueError),
+        (lambda: Dataset.sample_from_datasets([Dataset.range(3), Dataset.from_tensors("a")]), TypeError),
+        (lambda: list(Dataset.range(5).scan(0, lambda state, x: (state + x, x))), TypeError),
+        (lambda: list(Dataset.range(5).scan(np.int64(0), lambda state, x: state + x)), TypeError),
+        (lambda: list(Dataset.range(9).group_by_window(lambda x: x % 2, lambda key, _: key, 3)), TypeError),
+        (lambda: list(Dataset.range(5).map(tf.range).sparse_batch(2, [3])), tf.errors.DataLossError),
+    ],
+)
+def test_errors(make, kind):
+    with pytest.raises(kind):
+        make()
+
+
+def test_types_of_ragged_ranges():
+    assert tf.ragged.range(tf.constant([2, 1], tf.int64)).dtype == tf.int64
+    assert tf.ragged.range([2, 1]).dtype == tf.int32
+    assert tf.ragged.range([2.5]).to_list() == [[0.0, 1.0, 2.0]] and tf.ragged.range([2.5]).dtype == tf.float32
