@@ -17,6 +17,9 @@ def _as_tensors(primals: Any, tangents: Any) -> Any:
     flat = nest.flatten(tangents)
     if len(flat) != len(nest.flatten(primals)):
         return tangents
+    for primal in nest.flatten(primals):
+        if not isinstance(primal, _native.Array):
+            raise TypeError(f"ForwardAccumulator: primals must be tensors or variables, got {primal!r}")
     converted = [
         tangent if isinstance(tangent, _native.Array) or tangent is None else _native.as_tensor(tangent, primal.dtype)
         for primal, tangent in zip(nest.flatten(primals), flat)
