@@ -11,9 +11,20 @@ from ._ragged_ops import binary
 from ._ragged_reductions import HANDLERS
 from .ragged_tensor import RaggedTensor
 
-
 # Parameters that describe what to do, rather than what with.
-_NEVER_RAGGED = {"axis", "axes", "batch_dims", "depth", "dtype", "keepdims", "multiples", "name", "num", "out_type", "perm"}
+_NEVER_RAGGED = {
+    "axis",
+    "axes",
+    "batch_dims",
+    "depth",
+    "dtype",
+    "keepdims",
+    "multiples",
+    "name",
+    "num",
+    "out_type",
+    "perm",
+}
 _NEVER_RAGGED |= {"off_value", "on_value", "paddings", "shape"}
 
 

@@ -58,7 +58,10 @@ REFUSED = {
         "sizes must be <= 16777216",
     ),
     "weights of resize": (lambda: tf.image.resize(WIDE, [1, 2**20]), "interpolation weights"),
-    "sparse function of a tensor": (lambda: tf.sparse.reorder(tf.ones([2])), "reorder: sp_input must be a tf.SparseTensor"),
+    "sparse function of a tensor": (
+        lambda: tf.sparse.reorder(tf.ones([2])),
+        "reorder: sp_input must be a tf.SparseTensor",
+    ),
     "sparse sum of a list": (lambda: tf.sparse.reduce_sum([1.0]), "reduce_sum: sp_input must be a tf.SparseTensor"),
     "sparse maximum of numbers": (lambda: tf.sparse.maximum(1, 2), "maximum: sp_a must be a tf.SparseTensor"),
     "sparse product of tensors": (lambda: tf.sparse.sparse_dense_matmul(EYE, EYE), "one of the matrices must be"),
@@ -190,8 +193,8 @@ def test_loops_refuse_a_single_string(loop):
 
 def test_many_partitions():
     # In time that does not grow with the product of elements and partitions.
-    parts = tf.dynamic_partition(tf.range(100_000), tf.range(99_999, -1, -1), 100_000)
-    assert [int(part[0]) for part in parts[:3]] == [99_999, 99_998, 99_997]
+    parts = tf.dynamic_partition(tf.range(50_000), tf.range(49_999, -1, -1), 50_000)
+    assert [int(part[0]) for part in parts[:3]] == [49_999, 49_998, 49_997]
     parts = tf.dynamic_partition([[1, 2], [3, 4], [5, 6]], [2, 0, 2], 4)
     assert [part.numpy().tolist() for part in parts] == [[[3, 4]], [], [[1, 2], [5, 6]], []]
     assert tf.dynamic_partition([], tf.constant([], tf.int32), 2)[1].shape == [0]

@@ -132,7 +132,9 @@ def test_a_system_without_memory_raises_memory_error(program, tmp_path):
         "tf.memory.trim()\n"
         "print('refused', float(tf.reduce_sum(tf.ones([10]))))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", text, str(tmp_path / "file")], capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(
+        [sys.executable, "-c", text, str(tmp_path / "file")], capture_output=True, text=True, timeout=300
+    )
     assert (ran.returncode, ran.stdout.strip()) == (0, "refused 10.0"), ran.stderr[-2000:]
 
 

@@ -102,7 +102,14 @@ pub fn interruptible<R>(is_interrupted: InterruptPoll, work: impl FnOnce() -> R)
 /// For long sequential work: unwinds if it is [`interruptible`] and interrupted.
 #[inline]
 pub fn check_interrupt() {
+    check_interrupt_after(|| {});
+}
+
+/// As [`check_interrupt`]; calls `stop` before it unwinds, so that the other threads of the work end, too.
+#[inline]
+pub fn check_interrupt_after(stop: impl FnOnce()) {
     if INTERRUPT.get().is_some_and(|is_interrupted| is_interrupted()) {
+        stop();
         resume_unwind(Box::new(Interrupted));
     }
 }

@@ -38,9 +38,10 @@ pub fn list_of<T>(values: impl IntoIterator<Item = T>) -> Result<Vec<T>, OutOfMe
 pub fn reserve<T>(list: &mut Vec<T>, further: usize) -> Result<(), OutOfMemory> {
     match list.try_reserve(further) {
         Ok(()) => Ok(()),
-        Err(_) => {
-            Err(refused(list.len().saturating_add(further).saturating_mul(size_of::<T>()), Location::caller()))
-        }
+        Err(_) => Err(refused(
+            list.len().saturating_add(further).saturating_mul(size_of::<T>()),
+            Location::caller(),
+        )),
     }
 }
 

@@ -114,7 +114,8 @@ impl Iterator for Positions {
 pub fn unique(x: &StringTensor) -> Result<(StringTensor, Tensor, Tensor)> {
     let values = x.values()?;
     let mut found: HashMap<&[u8], i64> = HashMap::new();
-    let no_memory = || Error::new(ErrorKind::OutOfMemory, format!("no memory for a table of {} strings", values.len()));
+    let no_memory =
+        || Error::new(ErrorKind::OutOfMemory, format!("no memory for a table of {} strings", values.len()));
     let mut distinct = StringBuilder::new(0, 0);
     let (mut indices, mut counts): (Vec<i64>, Vec<i64>) = (list_with_capacity(values.len())?, Vec::new());
     for value in values.iter() {

@@ -219,7 +219,7 @@ def dynamic_partition(
                 "dynamic_partition",
                 f"partitions must be in [0, {num_partitions}), got values from {numbers.min()} to {numbers.max()}",
             )
-    if not is_static(partitions):
+    if partitions.is_symbolic:
         return [boolean_mask(data, partitions == number) for number in builtins.range(num_partitions)]
     # Sorted once: many partitions cost no more than one.
     known = np.asarray(partitions).reshape(-1)

@@ -142,7 +142,8 @@ impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
         let mut found = 0;
         while found < self.size {
             if self.items.try_reserve(1).is_err() {
-                let error = Error::new(ErrorKind::OutOfMemory, format!("no memory for more than {found} elements"));
+                let error =
+                    Error::new(ErrorKind::OutOfMemory, format!("no memory for more than {found} elements"));
                 return Err(self.without_memory(found, error.at(self.at)));
             }
             match self.input.next() {

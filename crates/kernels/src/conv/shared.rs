@@ -85,7 +85,28 @@ pub(super) fn with_slots(
             if task >= tasks {
                 return;
             }
+            pool::check_interrupt_after(|| next.store(tasks, Ordering::Relaxed));
             work(task, slot);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupted_tasks_end() {
+        let (mut scratch, done) = ([0; 64], AtomicUsize::new(0));
+        let finished = pool::interruptible(
+            || true,
+            || {
+                with_slots(&mut scratch, 32, 1, 1000, |_, _| {
+                    done.fetch_add(1, Ordering::Relaxed);
+                });
+            },
+        );
+        assert!(finished.is_none());
+        assert_eq!(done.load(Ordering::Relaxed), 0);
+    }
 }
