@@ -205,3 +205,13 @@ def test_many_partitions():
         first, second = tf.dynamic_partition(x, [1, 0, 1], 2)
         y = tf.reduce_sum(first * first) + 5.0 * tf.reduce_sum(second)
     assert tape.gradient(y, x).numpy().tolist() == [5.0, 4.0, 5.0]
+
+
+def test_datasets_of_very_many_stages_are_refused():
+    dataset = tf.data.Dataset.range(3)
+    for _ in range(2000):
+        dataset = dataset.skip(0)
+    assert [int(x) for x in dataset.prefetch(1)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="at most 4096 stages"):
+        for _ in range(5000):
+            dataset = dataset.skip(0)
