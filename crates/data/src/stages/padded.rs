@@ -105,7 +105,7 @@ impl<T: DatasetElement> Collate<T> for BatchPadding {
                         return Err(Error::dtype(message).at(at));
                     }
                     let value = self.strings.get(&index).map_or(&[][..], |value| value);
-                    let rows: Vec<&StringTensor> = list_of(&rows)?;
+                    let rows: Vec<&StringTensor> = list_of(rows)?;
                     AnyTensor::Strings(
                         taut_strings::pad_stack(&rows, &target, value).map_err(|error| error.at(at))?,
                     )
