@@ -61,10 +61,6 @@ PROGRAMS = {
     "an endless padded batch": """
         next(iter(tf.data.Dataset.range(2**62).padded_batch(2**61)))
     """,
-    "a large prefetch": """
-        for element in tf.data.Dataset.range(10**9).prefetch(10**9):
-            held.append(element)
-    """,
     "a long Fourier transform": """
         x = tf.complex(tf.ones([2**22]), tf.zeros([2**22]))
         tf.signal.fft(x)

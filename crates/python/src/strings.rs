@@ -84,7 +84,7 @@ fn flatten(
 ) -> PyResult<()> {
     let ragged =
         || PyValueError::new_err("expected nested lists of equal lengths: use tf.ragged.constant for others");
-    let rows: Vec<Bound<'_, PyAny>> = crate::convert::collected(object.len()?, object.try_iter()?)?;
+    let rows: Vec<Bound<'_, PyAny>> = convert::collected(object.len()?, object.try_iter()?)?;
     match shape.get(depth) {
         None if out.count() == 0 => shape.push(rows.len()),
         Some(&dim) if dim == rows.len() => {}
