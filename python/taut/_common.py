@@ -30,6 +30,8 @@ def cast_to(x: _native.Tensor, dtype: _native.DType) -> _native.Tensor:
 def value_range(x: _native.Tensor) -> tuple[Any, Any]:
     """Smallest and largest element as Python numbers, read from the value; (0, -1) for an empty tensor."""
     array = np.asarray(x)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"expected integers, got {x!r}\n  at {_native.calling_line()}")
     return (array.min().item(), array.max().item()) if array.size else (0, -1)
 
 

@@ -11,6 +11,22 @@ from ._ragged_ops import binary
 from ._ragged_reductions import HANDLERS
 from .ragged_tensor import RaggedTensor
 
+# Parameters that describe what to do, rather than what with.
+_NEVER_RAGGED = {
+    "axis",
+    "axes",
+    "batch_dims",
+    "depth",
+    "dtype",
+    "keepdims",
+    "multiples",
+    "name",
+    "num",
+    "out_type",
+    "perm",
+}
+_NEVER_RAGGED |= {"off_value", "on_value", "paddings", "shape"}
+
 
 def dispatch(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The result of a function for ragged arguments; raises a ValueError if it has none."""
@@ -19,6 +35,11 @@ def dispatch(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return found
     name = _dispatch.key(function)
     given = _dispatch.arguments(function, args, kwargs)
+    for option in _NEVER_RAGGED.intersection(given):
+        if isinstance(given[option], RaggedTensor):
+            raise TypeError(
+                f"{function.__name__}: {option} must not be a ragged tensor\n  at {_native.calling_line()}"
+            ) from None
     if name in _dispatch.UNARY:
         return _unary(function, given)
     if name in _dispatch.BINARY:

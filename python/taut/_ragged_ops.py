@@ -39,7 +39,7 @@ def binary(function: Any, x: Any, y: Any) -> RaggedTensor:
 
 def rank(x: Any) -> int:
     """The number of dimensions of a ragged tensor or a tensor."""
-    return x.ragged_rank + x.flat_values.ndim if isinstance(x, RaggedTensor) else x.ndim
+    return x.ragged_rank + x.flat_values.ndim if isinstance(x, RaggedTensor) else _native.as_tensor(x).ndim
 
 
 def checked_axis(axis: Any, count: int, what: str) -> int:

@@ -22,6 +22,9 @@ def _as_tensors(primals: Any, tangents: Any) -> Any:
     if len(flat) != wanted:
         text = f"primals and tangents must have one structure, got {wanted} primals and {len(flat)} tangents"
         refuse("ForwardAccumulator", text, ValueError)
+    for primal in nest.flatten(primals):
+        if not isinstance(primal, _native.Array):
+            raise TypeError(f"ForwardAccumulator: primals must be tensors or variables, got {primal!r}")
     converted = [
         tangent if isinstance(tangent, _native.Array) or tangent is None else _native.as_tensor(tangent, primal.dtype)
         for primal, tangent in zip(nest.flatten(primals), flat)

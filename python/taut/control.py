@@ -98,6 +98,8 @@ def _shapes(structure: Any) -> Any:
         return _Shape(structure)
     if isinstance(structure, dict):
         return {key: _shapes(part) for key, part in structure.items()}
+    if not isinstance(structure, (list, tuple)):
+        raise TypeError(f"while_loop: shape_invariants must be tf.TensorShape or tf.TensorSpec, got {structure!r}")
     return [_shapes(part) for part in structure]
 
 
@@ -118,6 +120,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = N
     pairs = branch_fns
     if isinstance(branch_fns, dict):
         pairs = sorted(branch_fns.items())
+    elif not isinstance(branch_fns, (list, tuple)):
+        raise TypeError(f"switch_case: branch_fns must be a list or dict of functions, got {branch_fns!r}")
     elif branch_fns and isinstance(branch_fns[0], (list, tuple)):
         pairs = sorted(branch_fns)
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -322,6 +323,8 @@ class _Map(dict):
     def __init__(self, made: type[_Message], values: dict[str, Any] | None = None) -> None:
         self._made = made
         super().__init__()
+        if not isinstance(values, (dict, NoneType)):
+            raise TypeError(f"expected a dict of tf.train.{made.__name__}, got {type(values).__name__}")
         for key, value in (values or {}).items():
             if not isinstance(value, made):
                 raise TypeError(f"expected a tf.train.{made.__name__} for {key!r}, got {type(value).__name__}")

@@ -5,7 +5,11 @@ Indices are known when a function is called; values are computed by ops, so that
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+import itertools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -51,6 +55,27 @@ __all__ = [
 ]
 
 
+Function = TypeVar("Function", bound=Callable)
+
+
+def _of_sparse_tensors(function: Function) -> Function:
+    """Refuses arguments that are no sparse tensors where the signature has them."""
+    names = list(inspect.signature(function).parameters)
+    expected = [name for name in names if name in ("sp_input", "sp_a", "sp_b")]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for name, value in itertools.chain(zip(names, args), kwargs.items()):
+            if name in expected and not isinstance(value, SparseTensor):
+                raise TypeError(
+                    f"{function.__name__}: {name} must be a tf.SparseTensor, got {value!r}\n"
+                    f"  at {_native.calling_line()}\n  help: tf.sparse.from_dense makes one"
+                )
+        return function(*args, **kwargs)
+
+    return cast(Function, checked)
+
+
 def _axis(axis: Any, rank: int, name: str = "axis") -> int:
     """An axis in [0, rank), of one that may be negative."""
     found = int(axis)
@@ -59,6 +84,7 @@ def _axis(axis: Any, rank: int, name: str = "axis") -> int:
     return found % rank
 
 
+@_of_sparse_tensors
 def expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | None = None) -> SparseTensor:
     """Adds an axis of size one; by default, at the end."""
     place = _axis(-1 if axis is None else axis, len(sp_input.shape) + 1)
@@ -76,6 +102,7 @@ def _flat(indices: np.ndarray, shape: Any) -> np.ndarray:
     return np.ravel_multi_index(tuple(indices.T), tuple(shape)) if len(indices) else np.zeros(0, np.int64)
 
 
+@_of_sparse_tensors
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The elements in the order of their indices."""
     indices = np.asarray(sp_input.indices)
@@ -83,6 +110,7 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     return _selected(sp_input, indices[order], order, sp_input.shape)
 
 
+@_of_sparse_tensors
 def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
     """Permutes the axes; without `perm`, reverses them."""
     rank = len(sp_input.shape)
@@ -93,6 +121,7 @@ def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None)
     return reorder(SparseTensor(moved, sp_input.values, [sp_input.shape[axis] for axis in axes]))
 
 
+@_of_sparse_tensors
 def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
     """Another shape with as many elements; one size may be -1."""
     old, new = list(sp_input.shape), [int(size) for size in np.asarray(shape)]
@@ -108,6 +137,7 @@ def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> Spar
     )
 
 
+@_of_sparse_tensors
 def reset_shape(sp_input: SparseTensor, new_shape: Any = None, name: str | None = None) -> SparseTensor:
     """A larger shape of the same rank; without one, the smallest that holds all elements."""
     indices, old = np.asarray(sp_input.indices), list(sp_input.shape)
@@ -120,6 +150,7 @@ def reset_shape(sp_input: SparseTensor, new_shape: Any = None, name: str | None 
     return SparseTensor(indices, sp_input.values, sizes)
 
 
+@_of_sparse_tensors
 def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     """The elements for which a boolean is true."""
     kept = np.asarray(to_retain).astype(bool).reshape(-1)
@@ -128,6 +159,7 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     return _selected(sp_input, np.asarray(sp_input.indices)[kept], np.flatnonzero(kept), sp_input.shape)
 
 
+@_of_sparse_tensors
 def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """The block that begins at `start` and has at most `size` elements along each axis."""
     start, size = np.asarray(start, np.int64), np.asarray(size, np.int64)
@@ -142,6 +174,7 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
     return _selected(sp_input, indices[inside], np.flatnonzero(inside), sizes.tolist())
 
 
+@_of_sparse_tensors
 def split(sp_input: SparseTensor, num_split: int, axis: int, name: str | None = None) -> list[SparseTensor]:
     """Parts along an axis; the first ones are one larger if its size is no multiple."""
     shape = list(sp_input.shape)
@@ -160,7 +193,9 @@ def split(sp_input: SparseTensor, num_split: int, axis: int, name: str | None = 
 
 def concat(axis: int, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
     """Concatenates along an axis. Other sizes must be equal, unless `expand_nonconcat_dims` takes the largest."""
-    parts = list(sp_inputs)
+    parts = [sp_inputs] if isinstance(sp_inputs, SparseTensor) else list(sp_inputs)
+    if not parts or not all(isinstance(part, SparseTensor) for part in parts):
+        raise TypeError(f"concat: sp_inputs must be a list of tf.SparseTensor, got {sp_inputs!r}")
     axis = _axis(axis, len(parts[0].shape))
     shapes = np.array([list(part.shape) for part in parts])
     others = np.delete(shapes, axis, 1)
@@ -207,12 +242,14 @@ def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     return made if not limit else retain(made, np.abs(np.asarray(made.values)) >= limit)
 
 
+@_of_sparse_tensors
 def maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
     """The larger of two elements; one that is missing counts as 0."""
     indices, one, other = _union(sp_a, sp_b)
     return SparseTensor(indices, raw.maximum(one, other), sp_a.shape)
 
 
+@_of_sparse_tensors
 def minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
     """The smaller of two elements; one that is missing counts as 0."""
     indices, one, other = _union(sp_a, sp_b)
@@ -233,6 +270,7 @@ def _groups(sp_input: SparseTensor, axis: Any, keepdims: bool | None) -> tuple[n
     return groups, count, [1 if one in reduced else shape[one] for one in range(rank)] if keepdims else sizes
 
 
+@_of_sparse_tensors
 def reduce_sum(
     sp_input: SparseTensor, axis: Any = None, keepdims: bool | None = None, output_is_sparse: bool = False,
     name: str | None = None,
@@ -243,6 +281,7 @@ def reduce_sum(
     return from_dense(made) if output_is_sparse else made
 
 
+@_of_sparse_tensors
 def reduce_max(
     sp_input: SparseTensor, axis: Any = None, keepdims: bool | None = None, output_is_sparse: bool = False,
     name: str | None = None,
@@ -255,6 +294,7 @@ def reduce_max(
     return from_dense(made) if output_is_sparse else made
 
 
+@_of_sparse_tensors
 def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The softmax of the elements of each row of the last axis."""
     if len(sp_input.shape) < 2:
@@ -280,6 +320,8 @@ def sparse_dense_matmul(
     """The product of a sparse and a dense matrix, in either order. An adjoint is the conjugate of the transpose."""
     if isinstance(b, SparseTensor):
         return _adjoint(sparse_dense_matmul(b, sp_a, adjoint_a=not adjoint_b, adjoint_b=not adjoint_a))
+    if not isinstance(sp_a, SparseTensor):
+        raise TypeError(f"sparse_dense_matmul: one of the matrices must be a tf.SparseTensor, got {sp_a!r} and {b!r}")
     dense = _adjoint(_native.as_tensor(b)) if adjoint_b else _native.as_tensor(b)
     rows, columns = (1, 0) if adjoint_a else (0, 1)
     shape, indices = list(sp_a.shape), np.asarray(sp_a.indices)
@@ -290,6 +332,7 @@ def sparse_dense_matmul(
     return raw.unsorted_segment_sum(products, indices[:, rows], shape[rows])
 
 
+@_of_sparse_tensors
 def to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = None) -> _native.Tensor:
     """A boolean tensor whose last axis says which integers a row has."""
     ids, indices = np.asarray(sp_input.values), np.asarray(sp_input.indices)
@@ -301,6 +344,7 @@ def to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = Non
     return _native.as_tensor(made)
 
 
+@_of_sparse_tensors
 def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Any]:
     """Gives each row without elements one, the default; and says which rows these are."""
     indices, rows = np.asarray(sp_input.indices), sp_input.shape[0]

@@ -349,7 +349,7 @@ def _with_offsets(found: Callable, input: Any) -> tuple:
 
 
 def _decoder(encoding: str, errors: str, replacement: int, control: bool) -> Callable:
-    if encoding.upper() in ("ASCII", "US-ASCII"):
+    if not isinstance(encoding, str) or encoding.upper() in ("ASCII", "US-ASCII"):
         raise ValueError(f"the encoding must be 'UTF-8', 'UTF-16-BE' or 'UTF-32-BE', got {encoding!r}")
 
     def decode(x: Any) -> tuple:
@@ -420,6 +420,8 @@ def format(
 ) -> Any:
     """Formats tensors into a template. Of each dimension, the first and last `summarize` elements are written."""
     inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    if not isinstance(template, str) or not isinstance(placeholder, str) or not placeholder:
+        raise TypeError(f"template and placeholder must be strings, got {template!r} and {placeholder!r}")
     if template.count(placeholder) != len(inputs):
         raise ValueError(f"{len(inputs)} placeholder(s) are needed in the template, got {template.count(placeholder)}")
     parts = template.split(placeholder)

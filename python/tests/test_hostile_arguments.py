@@ -6,6 +6,8 @@ import taut as tf
 
 IMAGE = tf.ones([4, 4, 4, 4])
 WIDE = tf.ones([1, 4096, 1])
+EYE = tf.eye(2)
+ROWS = tf.ragged.constant([[1], [2, 3]])
 
 REFUSED = {
     "shape from a range": (lambda: tf.ones(range(10**12)), "at most 1048576"),
@@ -56,6 +58,43 @@ REFUSED = {
         "sizes must be <= 16777216",
     ),
     "weights of resize": (lambda: tf.image.resize(WIDE, [1, 2**20]), "interpolation weights"),
+    "sparse function of a tensor": (
+        lambda: tf.sparse.reorder(tf.ones([2])),
+        "reorder: sp_input must be a tf.SparseTensor",
+    ),
+    "sparse sum of a list": (lambda: tf.sparse.reduce_sum([1.0]), "reduce_sum: sp_input must be a tf.SparseTensor"),
+    "sparse maximum of numbers": (lambda: tf.sparse.maximum(1, 2), "maximum: sp_a must be a tf.SparseTensor"),
+    "sparse product of tensors": (lambda: tf.sparse.sparse_dense_matmul(EYE, EYE), "one of the matrices must be"),
+    "no sparse tensors": (lambda: tf.sparse.concat(0, []), "sp_inputs must be a list of tf.SparseTensor"),
+    "ragged axis": (lambda: tf.expand_dims(IMAGE, ROWS), "expand_dims: axis must not be a ragged tensor"),
+    "ragged axis of a sum": (lambda: tf.reduce_sum([1.0], ROWS), "axis must not be a ragged tensor"),
+    "ragged shape": (lambda: tf.broadcast_to([1.0], ROWS), "shape must not be a ragged tensor"),
+    "string as shapes": (lambda: tf.data.Dataset.range(3).padded_batch(2, "abc"), "expected a shape, .* got 'abc'"),
+    "string as invariants": (
+        lambda: tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0], shape_invariants="abc"),
+        "shape_invariants must be tf.TensorShape",
+    ),
+    "branches": (lambda: tf.switch_case(0, tf.ones([])), "branch_fns must be a list or dict of functions"),
+    "strings as segments": (
+        lambda: tf.math.bincount(tf.constant(["a"])),
+        "expected integers|not supported|must be int",
+    ),
+    "template": (lambda: tf.strings.format(3, [1]), "template and placeholder must be strings, got 3"),
+    "encoding": (lambda: tf.strings.unicode_decode("a", 3), "the encoding must be 'UTF-8'"),
+    "numbers as datasets": (
+        lambda: tf.data.Dataset.sample_from_datasets([1.0, 2.0]),
+        "sample_from_datasets: expected datasets, got 1.0",
+    ),
+    "choices": (
+        lambda: tf.data.Dataset.choose_from_datasets([tf.data.Dataset.range(2)], 3),
+        "choose_from_datasets: expected datasets, got 3",
+    ),
+    "operator": (lambda: tf.linalg.LinearOperatorAdjoint(EYE), "expected a tf.linalg.LinearOperator"),
+    "operators": (lambda: tf.linalg.LinearOperatorKronecker([EYE]), "expected a tf.linalg.LinearOperator"),
+    "axes of fftshift": (lambda: tf.signal.fftshift(EYE, 2), r"fftshift: axes must be in \[-2, 2\), got 2"),
+    "offsets": (lambda: tf.image.extract_glimpse(IMAGE, [2, 2], [1.0]), r"offsets \[batch, 2\], got"),
+    "primals": (lambda: tf.autodiff.ForwardAccumulator(1.0, 2.0), "primals must be tensors or variables, got 1.0"),
+    "features": (lambda: tf.train.Features(feature=[1]), "expected a dict of tf.train.Feature, got list"),
     "near integers": (lambda: tf.debugging.assert_near(tf.constant([1]), tf.constant([2])), "atol=0, rtol=0"),
     "near unsigned": (
         lambda: tf.debugging.assert_near(tf.constant([1], tf.uint8), tf.constant([2], tf.uint8)),
@@ -150,3 +189,29 @@ def test_loops_refuse_a_single_string(loop):
         loop(lambda state, _: state, "SAME", 1.0)
     with pytest.raises(ValueError, match="must have rank >= 1"):
         tf.map_fn(lambda x: x, "SAME")
+
+
+def test_many_partitions():
+    # In time that does not grow with the product of elements and partitions.
+    parts = tf.dynamic_partition(tf.range(50_000), tf.range(49_999, -1, -1), 50_000)
+    assert [int(part[0]) for part in parts[:3]] == [49_999, 49_998, 49_997]
+    parts = tf.dynamic_partition([[1, 2], [3, 4], [5, 6]], [2, 0, 2], 4)
+    assert [part.numpy().tolist() for part in parts] == [[[3, 4]], [], [[1, 2], [5, 6]], []]
+    assert tf.dynamic_partition([], tf.constant([], tf.int32), 2)[1].shape == [0]
+    assert tf.dynamic_partition([1.0], [0], 1)[0].numpy().tolist() == [1.0]
+    assert tf.dynamic_partition([], tf.constant([], tf.int32), 0) == []
+    x = tf.Variable([1.0, 2.0, 3.0])
+    with tf.GradientTape() as tape:
+        first, second = tf.dynamic_partition(x, [1, 0, 1], 2)
+        y = tf.reduce_sum(first * first) + 5.0 * tf.reduce_sum(second)
+    assert tape.gradient(y, x).numpy().tolist() == [5.0, 4.0, 5.0]
+
+
+def test_datasets_of_very_many_stages_are_refused():
+    dataset = tf.data.Dataset.range(3)
+    for _ in range(2000):
+        dataset = dataset.skip(0)
+    assert [int(x) for x in dataset.prefetch(1)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="at most 4096 stages"):
+        for _ in range(5000):
+            dataset = dataset.skip(0)

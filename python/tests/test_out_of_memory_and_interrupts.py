@@ -46,20 +46,91 @@ PROGRAMS = {
             while True:
                 x = tf.sin(x)
     """,
+    "a large window": """
+        for element in tf.data.Dataset.range(10**9).window(10**7):
+            held.append(element)
+    """,
+    "windows of one tensor": """
+        for element in tf.data.Dataset.from_tensors(tf.ones([10])).repeat().window(10**7, shift=1):
+            held.append(element)
+    """,
+    # Ended by the first element without memory: an endless batch would go on with an error for each further element.
+    "an endless batch": """
+        next(iter(tf.data.Dataset.range(2**62).batch(2**61)))
+    """,
+    "an endless padded batch": """
+        next(iter(tf.data.Dataset.range(2**62).padded_batch(2**61)))
+    """,
+    "a long Fourier transform": """
+        x = tf.complex(tf.ones([2**22]), tf.zeros([2**22]))
+        tf.signal.fft(x)
+    """,
+    "a Fourier transform of a prime length": """
+        x = tf.complex(tf.ones([1500007]), tf.zeros([1500007]))
+        tf.signal.fft(x)
+    """,
+    "many rows": """
+        x = tf.ones([10**5, 1])
+        while True:
+            held.append(tf.unstack(x))
+    """,
+    "a long list": """
+        x = [tf.ones([])] * 4_000_000
+        while True:
+            held.append(tf.function(lambda x: x[0])(x))
+            x = x + x
+    """,
+    "letters": """
+        x = tf.constant("A" * 2**20)
+        while True:
+            x = tf.strings.lower(tf.strings.join([x, x]))
+    """,
+    "code points": """
+        x = tf.constant("A" * 2**20)
+        while True:
+            x = tf.strings.join([x, x])
+            tf.strings.unicode_decode(x, "UTF-8")
+    """,
+    "a long trace": """
+        @tf.function(autograph=False)
+        def element(x):
+            while True:
+                x = tf.sin(x)
+        element(tf.ones([]))
+    """,
+    "a long line": """
+        with open(sys.argv[1], "wb") as file:
+            file.write(b"a" * 2**27)
+        next(iter(tf.data.TextLineDataset(sys.argv[1])))
+    """,
+    "a long field": """
+        with open(sys.argv[1], "wb") as file:
+            file.write(b"a" * 2**27)
+        next(iter(tf.data.experimental.CsvDataset(sys.argv[1], [""])))
+    """,
+    "bytes for Python": """
+        x = tf.constant("A" * 2**20)
+        while True:
+            x = tf.strings.join([x, x])
+            held.append(x.numpy())
+    """,
 }
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the address space are Linux's")
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_a_system_without_memory_raises_memory_error(program):
+def test_a_system_without_memory_raises_memory_error(program, tmp_path):
     body = "\n".join(f"    {line.strip(' ') and line[8:]}" for line in program.strip("\n").splitlines())
     text = (
         f"{PRELUDE}\ntry:\n{body}\nexcept MemoryError:\n    pass\n"
         # With what it held, the memory is there again.
         "held = x = tape = element = None\n"
+        "tf.memory.trim()\n"
         "print('refused', float(tf.reduce_sum(tf.ones([10]))))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", text, str(tmp_path / "file")], capture_output=True, text=True, timeout=300
+    )
     assert (ran.returncode, ran.stdout.strip()) == (0, "refused 10.0"), ran.stderr[-2000:]
 
 

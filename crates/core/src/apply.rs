@@ -12,7 +12,7 @@ use crate::tensor::{Tensor, allocate, no_value};
 use smallvec::SmallVec;
 use taut_kernels::denormals::FlushDenormals;
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::{Buffer, Category, Location};
+use taut_memory::{Buffer, Category, Location, check_available};
 
 /// An op's outputs; nearly always one.
 pub type Outputs = SmallVec<[Tensor; 1]>;
@@ -151,6 +151,8 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     let mut specs = with_specs(inputs, |specs| infer(op, specs))?;
     let kernel = op.kernel();
     if let Kernel::View(viewed) = kernel {
+        // A view has no buffer whose allocation would fail.
+        check_available(size_of::<Tensor>(), at)?;
         return view(viewed, &inputs[0], &specs[0], at);
     }
     if let Some(traced) = inputs.iter().find(|input| input.traced_value().is_some()) {

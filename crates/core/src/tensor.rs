@@ -11,7 +11,7 @@ use crate::shape::{Shape, Strides};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::{DType, View, ViewMut, elementwise};
-use taut_memory::{Buffer, Category, Location};
+use taut_memory::{Buffer, Category, Location, list_of};
 
 /// An n-dimensional array. Clones share memory; a tensor with more than one handle never changes.
 ///
@@ -462,7 +462,8 @@ impl Tensor {
         }
         let view = self.view().map_err(|e| e.at(at))?;
         if let Some(slice) = view.contiguous::<T::Element>() {
-            return Ok(slice.iter().map(|&e| T::from_element(e)).collect());
+            let values = slice.iter().map(|&e| T::from_element(e));
+            return list_of(values).map_err(|e| Error::from(e.moved_to(at)));
         }
         self.copy_at(at)?.to_vec()
     }

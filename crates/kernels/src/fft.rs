@@ -4,14 +4,18 @@ use crate::dtype::{Complex, DType, Element};
 use crate::pool::{check_interrupt, for_each_mut};
 use crate::view::ViewMut;
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
+use std::collections::{HashSet, TryReserveError};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The longest rows whose plans are kept: their tables have about as many bytes as a row.
+/// The longest rows whose plans are kept.
 const LONGEST_KEPT: usize = 1 << 14;
 
+/// The elements of the rows whose plans are kept together. The tables of a plan have one to five times the bytes of its row.
+const MOST_KEPT: usize = 1 << 18;
+
 /// The steps of a transform of a given length, direction and type. Making one takes longer than a short transform, so the plans of short
-/// ones are kept for the life of the process.
+/// ones are kept.
 #[derive(Clone)]
 pub enum FftPlan {
     /// Of `complex64`.
@@ -26,19 +30,45 @@ impl fmt::Debug for FftPlan {
     }
 }
 
-static SINGLE: LazyLock<Mutex<FftPlanner<f32>>> = LazyLock::new(|| Mutex::new(FftPlanner::new()));
-static DOUBLE: LazyLock<Mutex<FftPlanner<f64>>> = LazyLock::new(|| Mutex::new(FftPlanner::new()));
+static SINGLE: LazyLock<Mutex<PlanCache<f32>>> = LazyLock::new(Mutex::default);
+static DOUBLE: LazyLock<Mutex<PlanCache<f64>>> = LazyLock::new(Mutex::default);
+
+/// The plans that are kept.
+struct PlanCache<T: FftNum> {
+    planner: FftPlanner<T>,
+    lengths: HashSet<(usize, bool)>,
+    /// The sum of the lengths.
+    elements: usize,
+}
+
+impl<T: FftNum> Default for PlanCache<T> {
+    fn default() -> Self {
+        PlanCache { planner: FftPlanner::new(), lengths: HashSet::new(), elements: 0 }
+    }
+}
+
+impl<T: FftNum> PlanCache<T> {
+    fn plan(&mut self, n: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
+        if self.lengths.insert((n, direction == FftDirection::Inverse)) {
+            self.elements += n;
+            if self.elements > MOST_KEPT {
+                *self = PlanCache::default();
+            }
+        }
+        self.planner.plan_fft(n, direction)
+    }
+}
 
 impl FftPlan {
-    /// The plan for rows of `n` complex elements of this type.
+    /// The plan for rows of `n` complex elements of this type. It fails if the system refuses the memory of its tables.
     ///
     /// # Panics
     /// If the type is not complex.
-    pub fn new(dtype: DType, n: usize, inverse: bool) -> FftPlan {
+    pub fn new(dtype: DType, n: usize, inverse: bool) -> Result<FftPlan, TryReserveError> {
         let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
         match dtype {
-            DType::C64 => FftPlan::Single(made(&SINGLE, n, direction)),
-            DType::C128 => FftPlan::Double(made(&DOUBLE, n, direction)),
+            DType::C64 => Ok(FftPlan::Single(made(&SINGLE, n, direction)?)),
+            DType::C128 => Ok(FftPlan::Double(made(&DOUBLE, n, direction)?)),
             other => panic!("no Fourier transform of {other}"),
         }
     }
@@ -64,11 +94,31 @@ fn pieces(count: usize, n: usize) -> usize {
     if count * n < FEW { 1 } else { count.min(MOST_PIECES) }
 }
 
-fn made<T: FftNum>(planner: &Mutex<FftPlanner<T>>, n: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
+fn made<T: FftNum>(
+    kept: &Mutex<PlanCache<T>>,
+    n: usize,
+    direction: FftDirection,
+) -> Result<Arc<dyn Fft<T>>, TryReserveError> {
     if n > LONGEST_KEPT {
-        return FftPlanner::new().plan_fft(n, direction);
+        // `rustfft` would end the process where the system refuses memory: ask first.
+        let mut tables: Vec<Complex<T>> = Vec::new();
+        tables.try_reserve_exact(n.saturating_mul(planned_rows(n)))?;
+        drop(tables);
+        return Ok(FftPlanner::new().plan_fft(n, direction));
     }
-    planner.lock().unwrap_or_else(PoisonError::into_inner).plan_fft(n, direction)
+    Ok(kept.lock().unwrap_or_else(PoisonError::into_inner).plan(n, direction))
+}
+
+/// An upper bound of the elements that making a plan takes, in rows: measured 3 for lengths with small prime factors,
+/// and up to 10 for others, which are transformed as convolutions.
+fn planned_rows(n: usize) -> usize {
+    let mut rest = n;
+    for prime in [2, 3, 5, 7, 11] {
+        while rest > 1 && rest.is_multiple_of(prime) {
+            rest /= prime;
+        }
+    }
+    if rest == 1 { 3 } else { 11 }
 }
 
 /// Transforms the last dimension of `out` in place; the inverse transform divides by its length.
@@ -122,7 +172,7 @@ mod tests {
             let x: Vec<Complex<f64>> =
                 (0..n).map(|i| Complex { re: (i as f64 * 0.7).sin(), im: (i as f64 * 1.3).cos() }).collect();
             for inverse in [false, true] {
-                let plan = FftPlan::new(DType::C128, n, inverse);
+                let plan = FftPlan::new(DType::C128, n, inverse).expect("memory");
                 let mut out = x.clone();
                 let mut scratch = vec![0u64; plan.scratch(1) / 8];
                 let bytes = bytemuck::cast_slice_mut(&mut out);
@@ -152,7 +202,7 @@ mod tests {
             let x: Vec<Complex<f32>> = (0..count * n)
                 .map(|i| Complex { re: (i as f32 * 0.7).sin(), im: (i as f32 * 1.3).cos() })
                 .collect();
-            let plan = FftPlan::new(DType::C64, n, true);
+            let plan = FftPlan::new(DType::C64, n, true).expect("memory");
             let run = |values: &mut [Complex<f32>], rows: usize| {
                 let mut scratch = vec![0u64; plan.scratch(rows).div_ceil(8)];
                 let scratch = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut scratch)[..plan.scratch(rows)];
@@ -166,6 +216,23 @@ mod tests {
             run(&mut together, count);
             alone.chunks_exact_mut(n).for_each(|row| run(row, 1));
             assert_eq!(together, alone, "{count} rows of {n}");
+        }
+    }
+
+    #[test]
+    fn plans_that_are_kept_have_a_bound() {
+        let mut kept = PlanCache::<f32>::default();
+        for n in 1..2000 {
+            assert_eq!(kept.plan(n, FftDirection::Forward).len(), n);
+            assert!(kept.elements <= MOST_KEPT);
+        }
+        assert!(kept.lengths.len() < 1000);
+    }
+
+    #[test]
+    fn a_plan_without_memory_is_an_error() {
+        for n in [1usize << 60, (1 << 60) + 1] {
+            assert!(FftPlan::new(DType::C64, n, false).is_err());
         }
     }
 }

@@ -106,6 +106,7 @@ pub fn for_each_with_slot<T: Send>(
     publish(shares, tasks);
     for_each_mut(&mut slots[..count * len], len, |first, slot| {
         while let Some(task) = claim(shares, first / len) {
+            check_interrupt_after(|| publish(shares, 0));
             work(task, slot);
         }
     });
@@ -139,7 +140,14 @@ pub fn interruptible<R>(is_interrupted: InterruptPoll, work: impl FnOnce() -> R)
 /// For long sequential work: unwinds if it is [`interruptible`] and interrupted.
 #[inline]
 pub fn check_interrupt() {
+    check_interrupt_after(|| {});
+}
+
+/// As [`check_interrupt`]; calls `stop` before it unwinds, so that the other threads of the work end, too.
+#[inline]
+pub fn check_interrupt_after(stop: impl FnOnce()) {
     if INTERRUPT.get().is_some_and(|is_interrupted| is_interrupted()) {
+        stop();
         resume_unwind(Box::new(Interrupted));
     }
 }

@@ -80,12 +80,27 @@ pub fn sort(x: View<'_>, axis: usize, descending: bool, mut out: ViewMut<'_>, sc
     });
 }
 
+/// The most elements that are sorted without a check for interrupts: less than a second of work.
+const UNCHECKED: usize = 1 << 23;
+
+/// Sorts, and unwinds when it is interrupted. Longer slices are split at their medians first, which is a part of the work of sorting
+/// them.
+fn sort_slots<S: Ord>(slots: &mut [S]) {
+    pool::check_interrupt();
+    if slots.len() <= UNCHECKED {
+        return slots.sort_unstable();
+    }
+    let (low, _, high) = slots.select_nth_unstable(slots.len() / 2);
+    sort_slots(low);
+    sort_slots(high);
+}
+
 /// Fills `slots` with the encoded elements of a line, sorted.
 fn sort_line<T: Sortable>(line: Line<'_, T>, descending: bool, slots: &mut [T::Bits]) {
     for (i, slot) in slots.iter_mut().enumerate() {
         *slot = line.get(i).encode();
     }
-    slots.sort_unstable();
+    sort_slots(slots);
     if descending {
         slots.reverse();
     }
@@ -176,7 +191,7 @@ fn argsort_line<T: Sortable>(line: Line<'_, T>, descending: bool, slots: &mut [u
     for (i, slot) in slots.iter_mut().enumerate() {
         *slot = ((key(i) - low) >> shift) << 32 | i as u64;
     }
-    slots.sort_unstable();
+    sort_slots(slots);
     if shift > 0 {
         for ties in slots.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|ties| ties.len() > 1) {
             ties.sort_unstable_by_key(|&slot| (key(slot as u32 as usize), slot));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 /// Handles, lists and messages come from Rust's global allocator, and Rust ends the process if that fails. With this one, the first
 /// refusal releases the reserve, which serves such small requests; from then on every [`Buffer`](crate::Buffer) fails
 /// with [`OutOfMemory`](crate::OutOfMemory) until the system grants the reserve again. A single request beyond the reserve still
-/// ends the process: whatever grows with the data has to ask first (`try_reserve`).
+/// ends the process: whatever grows with the data has to ask first ([`list_with_capacity`](crate::list_with_capacity)).
 ///
 /// ```
 /// use taut_memory::ReserveAllocator;
@@ -24,8 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 pub struct ReserveAllocator;
 
 /// The bytes of the reserve, the best size first: address space, which is never touched. 4 MiB are enough for the handles and
-/// messages of the calls that are under way on many threads; after a refusal the heap may be too fragmented for that.
-const SIZES: [usize; 3] = [4 << 20, 1 << 20, 256 << 10];
+/// messages of the calls that are under way on many threads; 64 MiB for lists that grow with the number of elements of a dataset
+/// or of strings. After a refusal the heap may be too fragmented for that.
+const SIZES: [usize; 4] = [64 << 20, 4 << 20, 1 << 20, 256 << 10];
 
 /// The reserve; null before it is filled and after it was released.
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());

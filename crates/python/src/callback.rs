@@ -82,7 +82,7 @@ impl Op for HostCallback {
 
 /// A NumPy array with a copy of contiguous elements.
 fn array<'py>(py: Python<'py>, view: View<'_>) -> PyResult<Bound<'py, PyAny>> {
-    let bytes = PyBytes::new(py, view.contiguous_bytes().unwrap_or_default());
+    let bytes = crate::strings::bytes(py, view.contiguous_bytes().unwrap_or_default())?;
     let shape = PyTuple::new(py, view.shape())?;
     numpy::module(py)?.getattr("ndarray")?.call1((shape, numpy::descr(py, view.dtype())?, bytes))
 }

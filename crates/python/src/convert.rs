@@ -6,12 +6,13 @@ use crate::error::exception;
 use crate::nest::NestingLevel;
 use crate::numpy::{self, Memory};
 use ::numpy::PyUntypedArray;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple,
 };
 use taut::graph::suspend_tracing;
+use taut::memory::list_with_capacity;
 use taut::{Complex, DType, Operand, Scalar, Tensor};
 
 /// A Python number as a weakly typed scalar; `None` for anything else.
@@ -301,6 +302,17 @@ fn holds_tensors<'py>(list: &Bound<'py, PyAny>, first: &mut Option<Bound<'py, Py
     Ok(found)
 }
 
+/// The parts of a Python list of this length; a MemoryError if the system refuses the memory of ours.
+pub fn collected<T>(len: usize, parts: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
+    let refused = |_| PyMemoryError::new_err(format!("no memory for a list of {len} elements"));
+    let mut list = Vec::new();
+    list.try_reserve_exact(len).map_err(refused)?;
+    for part in parts {
+        list.push(part?);
+    }
+    Ok(list)
+}
+
 /// Converts nested lists of numbers, arrays or tensors.
 fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     let py = list.py();
@@ -315,7 +327,7 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
                 _ => tensor_of(&part, dtype, Memory::Share).map(Into::into),
             }
         };
-        let parts: Vec<Operand> = list.try_iter()?.map(part).collect::<PyResult<_>>()?;
+        let parts: Vec<Operand> = collected(list.len()?, list.try_iter()?.map(part))?;
         let tensors = parts.iter().filter_map(|part| match part {
             Operand::Tensor(tensor) => Some(tensor.dtype()),
             Operand::Scalar(_) => None,
@@ -328,14 +340,20 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
             Operand::Scalar(scalar) => taut_core::promote_scalar(common, *scalar),
         });
         return crate::call::call(py, 0, || {
-            let parts = parts.into_iter().map(|part| match part {
-                Operand::Tensor(tensor) => taut::cast(tensor, common),
-                Operand::Scalar(scalar) => Tensor::constant(scalar, common),
-            });
-            taut::stack(&parts.collect::<taut::Result<Vec<_>>>()?, 0)
+            let mut rows = list_with_capacity(parts.len())?;
+            for part in parts {
+                rows.push(match part {
+                    Operand::Tensor(tensor) => taut::cast(tensor, common)?,
+                    Operand::Scalar(scalar) => Tensor::constant(scalar, common)?,
+                });
+            }
+            taut::stack(&rows, 0)
         });
     }
     let array = PyModule::import(py, "numpy")?.getattr("array")?.call1((list,)).map_err(|error| {
+        if error.is_instance_of::<PyMemoryError>(py) {
+            return error;
+        }
         PyValueError::new_err(format!(
             "expected nested lists of equal lengths and of numbers only: {}\n  help: tf.ragged.constant takes lists of \
              different lengths",

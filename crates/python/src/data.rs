@@ -25,6 +25,8 @@ pub struct Dataset {
     function: Option<PyFunctionRef>,
     /// The datasets that this one is built on, which own their functions.
     parents: Vec<Py<Dataset>>,
+    /// The stages from a source to this one, the longest way.
+    depth: usize,
 }
 
 /// A dataset built on this one.
@@ -45,14 +47,24 @@ pub fn source(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_
     wrap(py, dataset, None, &[])
 }
 
+/// The most stages behind each other. A stage calls the one before it, and the stack of a thread ends.
+const DEEPEST: usize = 4096;
+
 fn wrap<'py>(
     py: Python<'py>,
     inner: data::Dataset<Tree>,
     function: Option<PyFunctionRef>,
     parents: &[Bound<'py, Dataset>],
 ) -> PyResult<Bound<'py, PyAny>> {
+    let depth = 1 + parents.iter().map(|parent| parent.get().depth).max().unwrap_or(0);
+    if depth > DEEPEST {
+        return Err(PyValueError::new_err(format!(
+            "a dataset must have at most {DEEPEST} stages behind each other\n  help: Dataset.zip, \
+             sample_from_datasets and flat_map join many datasets in one stage"
+        )));
+    }
     let parents = parents.iter().map(|parent| parent.clone().unbind()).collect();
-    Ok(Bound::new(py, Dataset { inner, function, parents })?.into_any())
+    Ok(Bound::new(py, Dataset { inner, function, parents, depth })?.into_any())
 }
 
 /// A running iterator; `None` once it is closed.

@@ -79,7 +79,7 @@ pub fn serialize_tensor<'py>(py: Python<'py>, tensor: &Bound<'py, PyAny>) -> PyR
     } else {
         AnyTensor::Numbers(convert::tensor(tensor)?)
     };
-    Ok(PyBytes::new(py, &call(py, 0, || data::serialize_tensor(&tensor))?))
+    crate::strings::bytes(py, &call(py, 0, || data::serialize_tensor(&tensor))?)
 }
 
 /// The tensor of a serialized `TensorProto`.

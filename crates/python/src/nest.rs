@@ -268,11 +268,13 @@ impl Tree {
         }
         if let Ok(list) = object.cast::<PyList>() {
             let _level = NestingLevel::enter()?;
-            return Ok(Tree::List(list.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?));
+            let parts = list.iter().map(|part| Tree::of(&part, leaves));
+            return Ok(Tree::List(convert::collected(list.len(), parts)?));
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
             let _level = NestingLevel::enter()?;
-            let parts = tuple.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?;
+            let parts = tuple.iter().map(|part| Tree::of(&part, leaves));
+            let parts = convert::collected(tuple.len(), parts)?;
             if tuple.is_exact_instance_of::<PyTuple>() {
                 return Ok(Tree::Tuple(parts));
             }
@@ -292,7 +294,7 @@ impl Tree {
                     dict.get_item(&key)?.unwrap_or_else(|| object.py().None().into_bound(object.py()));
                 Ok((StaticValue::of(&key), Tree::of(&value, leaves)?))
             };
-            let parts = keys.iter().map(entry).collect::<PyResult<_>>()?;
+            let parts = convert::collected(keys.len(), keys.iter().map(entry))?;
             return Ok(Tree::Dict(parts, key_order(dict, &keys)?));
         }
         if object.is_none() {

@@ -104,10 +104,10 @@ fn argument(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DTy
         },
         ParamKind::Tensors => {
             let parts = if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-                let parts = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+                let parts = convert::collected(object.len()?, object.try_iter()?)?;
                 let beside = parts.iter().find_map(dtype_of);
                 let made = parts.iter().map(|part| convert::tensor_beside(part, beside));
-                made.collect::<PyResult<Vec<Tensor>>>()?
+                convert::collected(parts.len(), made)?
             } else {
                 vec![convert::tensor(object)?]
             };

@@ -84,7 +84,7 @@ fn flatten(
 ) -> PyResult<()> {
     let ragged =
         || PyValueError::new_err("expected nested lists of equal lengths: use tf.ragged.constant for others");
-    let rows: Vec<Bound<'_, PyAny>> = object.try_iter()?.collect::<PyResult<_>>()?;
+    let rows: Vec<Bound<'_, PyAny>> = convert::collected(object.len()?, object.try_iter()?)?;
     match shape.get(depth) {
         None if out.count() == 0 => shape.push(rows.len()),
         Some(&dim) if dim == rows.len() => {}
@@ -202,13 +202,25 @@ pub fn string_tensor<'py>(value: &Bound<'py, PyAny>) -> Object<'py> {
     wrap_strings(value.py(), strings_of(value)?)
 }
 
+/// A copy of bytes for Python; a MemoryError if there is no memory for it, where `PyBytes::new` panics.
+pub fn bytes<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, value.len(), |out| {
+        out.copy_from_slice(value);
+        Ok(())
+    })
+}
+
 /// The strings as `bytes`, in row-major order.
 #[pyfunction]
 pub fn string_values<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
     let py = value.py();
     let strings = strings_of(value)?;
     let values = strings.values().map_err(|error| crate::error::exception(py, error))?;
-    PyList::new(py, values.iter().map(|value| PyBytes::new(py, value)))
+    let list = PyList::empty(py);
+    for value in values.iter() {
+        list.append(bytes(py, value)?)?;
+    }
+    Ok(list)
 }
 
 /// The bytes that a string tensor uses.

@@ -6,6 +6,7 @@ use crate::nest::{StaticValue, Tree};
 use pyo3::prelude::*;
 use std::sync::Arc;
 use taut::data;
+use taut::memory::list_of;
 
 /// A dataset of given elements.
 fn from_list(elements: Vec<Tree>) -> data::Dataset<Tree> {
@@ -30,7 +31,7 @@ pub fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
     let column = |parts_of: fn(&Tree) -> Option<&[Tree]>, i: usize| {
         let part =
             |element: &Tree| parts_of(element).and_then(|parts| parts.get(i)).unwrap_or(element).clone();
-        window_of(elements.iter().map(part).collect())
+        window_of(list_of(elements.iter().map(part))?)
     };
     let in_tuple: fn(&Tree) -> Option<&[Tree]> = |element| match element {
         Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => Some(parts),
@@ -52,7 +53,7 @@ pub fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
                     }
                     other => other.clone(),
                 };
-                window_of(elements.iter().map(part).collect())
+                window_of(list_of(elements.iter().map(part))?)
             };
             let entry = |(i, (key, _)): (usize, &(StaticValue, Tree))| Ok((key.copy(), column(i)?));
             let columns = parts.iter().enumerate().map(entry).collect::<taut::Result<_>>()?;

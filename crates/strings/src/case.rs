@@ -3,6 +3,7 @@
 use crate::builder::StringBuilder;
 use crate::tensor::StringTensor;
 use taut_core::{Error, Result};
+use taut_memory::list_with_capacity;
 
 /// Each string in lower case: ASCII letters, or all letters of UTF-8 text.
 #[track_caller]
@@ -25,16 +26,21 @@ fn cased(
 ) -> Result<StringTensor> {
     let values = x.values()?;
     let mut out = StringBuilder::new(values.len(), values.byte_len());
-    let mut scratch = Vec::new();
+    let mut scratch = [0; 256];
     for (index, value) in values.iter().enumerate() {
         if utf8 {
             let text = std::str::from_utf8(value).map_err(|_| not_utf8(index))?;
+            // What the standard library makes of it may be up to three times as long.
+            drop(list_with_capacity::<u8>(text.len().saturating_mul(3))?);
             out.push(unicode(text).as_bytes())?;
         } else {
-            scratch.clear();
-            scratch.extend_from_slice(value);
-            ascii(&mut scratch);
-            out.push(&scratch)?;
+            for part in value.chunks(scratch.len()) {
+                let scratch = &mut scratch[..part.len()];
+                scratch.copy_from_slice(part);
+                ascii(scratch);
+                out.append(scratch)?;
+            }
+            out.end()?;
         }
     }
     out.finish(x.shape().clone())

@@ -3,8 +3,8 @@
 use crate::builder::StringBuilder;
 use crate::tensor::StringTensor;
 use std::collections::HashMap;
-use taut_core::{Bool, DType, Error, Result, Shape, Spec, Tensor, source_location};
-use taut_memory::{Category, Location};
+use taut_core::{Bool, DType, Error, ErrorKind, Result, Shape, Spec, Tensor, source_location};
+use taut_memory::{Category, Location, list_with_capacity, reserve};
 
 /// An order relation of two strings, byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,13 +114,17 @@ impl Iterator for Positions {
 pub fn unique(x: &StringTensor) -> Result<(StringTensor, Tensor, Tensor)> {
     let values = x.values()?;
     let mut found: HashMap<&[u8], i64> = HashMap::new();
+    let no_memory =
+        || Error::new(ErrorKind::OutOfMemory, format!("no memory for a table of {} strings", values.len()));
     let mut distinct = StringBuilder::new(0, 0);
-    let (mut indices, mut counts): (Vec<i64>, Vec<i64>) = (Vec::with_capacity(values.len()), Vec::new());
+    let (mut indices, mut counts): (Vec<i64>, Vec<i64>) = (list_with_capacity(values.len())?, Vec::new());
     for value in values.iter() {
         let next = counts.len() as i64;
+        found.try_reserve(1).map_err(|_| no_memory())?;
         let index = *found.entry(value).or_insert(next);
         if index == next {
             distinct.push(value)?;
+            reserve(&mut counts, 1)?;
             counts.push(0);
         }
         counts[index as usize] += 1;

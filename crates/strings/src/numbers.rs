@@ -4,6 +4,7 @@ use crate::builder::StringBuilder;
 use crate::case::is_space;
 use crate::tensor::StringTensor;
 use taut_core::{DType, Error, Result, Tensor};
+use taut_memory::list_with_capacity;
 
 /// Converts each string to a number of type `float32`, `float64`, `int32` or `int64`. White space around it is allowed.
 #[track_caller]
@@ -46,7 +47,7 @@ fn parsed<T: taut_core::Host>(
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Tensor> {
     let values = x.values()?;
-    let mut numbers = Vec::with_capacity(values.len());
+    let mut numbers = list_with_capacity(values.len())?;
     for (index, value) in values.iter().enumerate() {
         let start = value.iter().position(|&byte| !is_space(byte)).unwrap_or(value.len());
         let end = value.iter().rposition(|&byte| !is_space(byte)).map_or(start, |last| last + 1);

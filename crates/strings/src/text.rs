@@ -5,7 +5,7 @@ use crate::case::is_space;
 use crate::compare::{Positions, broadcast};
 use crate::tensor::{StringTensor, StringValues};
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor, source_location};
-use taut_memory::{Category, Location};
+use taut_memory::{Category, Location, list_with_capacity};
 
 /// What positions and lengths count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub(crate) fn rows(row_splits: &[i64], len: usize) -> Result<impl Iterator<Item 
 pub fn split(x: &StringTensor, separator: &[u8], limit: Option<usize>) -> Result<(StringTensor, Tensor)> {
     let values = x.values()?;
     let mut out = StringBuilder::new(0, values.byte_len());
-    let mut splits = Vec::with_capacity(values.len() + 1);
+    let mut splits = list_with_capacity(values.len() + 1)?;
     splits.push(0i64);
     for value in values.iter() {
         if separator.is_empty() {

@@ -4,6 +4,7 @@ use crate::builder::StringBuilder;
 use crate::tensor::StringTensor;
 use crate::text::rows;
 use taut_core::{Error, Result, Tensor};
+use taut_memory::reserve;
 
 /// An encoding of Unicode text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +110,8 @@ pub fn decode(
     let (mut points, mut offsets, mut splits) = (Vec::<i32>::new(), Vec::<i64>::new(), vec![0i64]);
     for (i, value) in x.values()?.iter().enumerate() {
         chars(value, encoding, invalid, |point, at, _| {
+            reserve(&mut points, 1)?;
+            reserve(&mut offsets, 1)?;
             points.push(control.filter(|_| point < 0x20).unwrap_or(point) as i32);
             offsets.push(at as i64);
             Ok(())
@@ -133,6 +136,7 @@ pub fn unicode_split(
     for (i, value) in values.iter().enumerate() {
         chars(value, encoding, invalid, |point, at, _| {
             put(&mut out, point, encoding)?;
+            reserve(&mut offsets, 1)?;
             offsets.push(at as i64);
             out.end()
         })

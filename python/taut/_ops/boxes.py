@@ -87,7 +87,7 @@ def crop_and_resize(
 
 def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name: str | None = None) -> Tensor:
     """Draws boxes (y1, x1, y2, x2), as fractions of the size, into images; the colors take turns."""
-    x, places = as_tensor(images), as_tensor(boxes).numpy()
+    x, places = as_tensor(images), np.asarray(as_tensor(boxes).numpy())
     palette = np.asarray(colors, np.float32)
     if x.ndim != 4 or places.ndim != 3 or places.shape[-1] != 4 or len(places) != x.shape[0]:
         refuse(
@@ -130,6 +130,11 @@ def extract_glimpse(
         refuse("extract_glimpse", f"noise must be 'uniform', 'gaussian' or 'zero', got {noise!r}", ValueError)
     x, where = as_tensor(input), cast_to(as_tensor(offsets), dtypes.float32).numpy()
     height, width = as_ints(size)
+    if x.ndim != 4 or where.shape != (x.shape[0], 2):
+        refuse(
+            "extract_glimpse",
+            f"expected images [batch, height, width, channels] and offsets [batch, 2], got {x.shape} and {where.shape}",
+        )
     rows, columns = x.shape[1:3]
     made = []
     for image in range(x.shape[0]):

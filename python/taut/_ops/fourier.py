@@ -256,6 +256,9 @@ def irfftnd(
 def _shifted(x: TensorLike, axes: Any, sign: int) -> Tensor:
     x = as_tensor(x)
     chosen = list(range(x.ndim)) if axes is None else as_ints(axes)
+    for axis in chosen:
+        if not -x.ndim <= axis < x.ndim:
+            refuse("fftshift" if sign > 0 else "ifftshift", f"axes must be in [{-x.ndim}, {x.ndim}), got {axis}")
     return raw.roll(x, [sign * (x.shape[axis] // 2) for axis in chosen], chosen) if chosen else x
 
 

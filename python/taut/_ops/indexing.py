@@ -219,8 +219,13 @@ def dynamic_partition(
                 "dynamic_partition",
                 f"partitions must be in [0, {num_partitions}), got values from {numbers.min()} to {numbers.max()}",
             )
-    known = np.asarray(partitions) if is_static(partitions) else partitions
-    return [boolean_mask(data, known == number) for number in builtins.range(num_partitions)]
+    if partitions.is_symbolic:
+        return [boolean_mask(data, partitions == number) for number in builtins.range(num_partitions)]
+    # Sorted once: many partitions cost no more than one.
+    known = np.asarray(partitions).reshape(-1)
+    order, counts = np.argsort(known, kind="stable"), np.bincount(known, minlength=num_partitions)
+    rows = raw.reshape(data, [known.size, *data.shape[partitions.ndim :]])
+    return [raw.gather(rows, places, 0) for places in np.split(order, np.cumsum(counts)[:-1])][:num_partitions]
 
 
 def dynamic_stitch(indices: Sequence, data: Sequence, name: str | None = None) -> Tensor:

@@ -40,7 +40,7 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
         refuse(
             "bias_add", f"expected a bias of rank 1 and values of rank >= 2, got shapes {bias.shape} and {value.shape}"
         )
-    axis = 1 if data_format is not None and data_format.startswith("NC") else value.ndim - 1
+    axis = 1 if isinstance(data_format, str) and data_format.startswith("NC") else value.ndim - 1
     if value.shape[axis] != bias.shape[0]:
         refuse("bias_add", f"bias must have one element per channel, {value.shape[axis]}, got {bias.shape[0]}")
     return value + raw.reshape(bias, [-1] + [1] * (value.ndim - 1 - axis))

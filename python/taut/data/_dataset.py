@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import _native, _raw_ops as raw, dtypes, nest
@@ -224,6 +224,7 @@ class Dataset(PythonStages):
         """
         if not datasets:
             raise ValueError("sample_from_datasets: datasets must not be empty")
+        _check_datasets("sample_from_datasets", datasets)
         weights = [1.0] * len(datasets) if weights is None else [float(weight) for weight in weights]
         if len(weights) != len(datasets):
             raise ValueError(
@@ -257,6 +258,7 @@ class Dataset(PythonStages):
         """Takes elements from datasets by index; the indices are the elements of `choice_dataset`."""
         if not datasets:
             raise ValueError("choose_from_datasets: datasets must not be empty")
+        _check_datasets("choose_from_datasets", [choice_dataset, *datasets])
         choices = choice_dataset._spec
         if isinstance(choices, TensorSpec) and not (choices.dtype.is_integer and choices.shape == []):
             raise TypeError(f"choose_from_datasets: choices must be integer scalars, got {choices}")
@@ -620,6 +622,12 @@ class Dataset(PythonStages):
         count = self._native.cardinality()
         words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length", 1: "of 1 element"}
         return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
+
+
+def _check_datasets(name: str, datasets: Iterable) -> None:
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"{name}: expected datasets, got {dataset!r}\n  at {_native.calling_line()}")
 
 
 def _seed(seed: int | None) -> int:

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import _native, dtypes, nest
 from ..errors import InvalidArgumentError, OpError, OutOfRangeError
 from ..spec import TensorSpec
@@ -206,8 +208,8 @@ class PythonStages:
         from ._dataset import _seed
 
         start, runs, key = _seed(seed), itertools.count(), _stages.traced(class_func)
-        target = _native.as_tensor(target_dist).numpy()
-        initial = None if initial_dist is None else _native.as_tensor(initial_dist).numpy()
+        target = np.asarray(_native.as_tensor(target_dist), np.float64)
+        initial = None if initial_dist is None else np.asarray(_native.as_tensor(initial_dist), np.float64)
         if initial is not None and initial.shape != target.shape:
             raise ValueError(
                 f"rejection_resample: initial_dist must have the shape of target_dist, {target.shape}, "

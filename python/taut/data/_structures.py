@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ def fill_unknown(shapes: Any, size: int) -> Any:
 
 
 def _is_shape(shapes: Any) -> bool:
+    if isinstance(shapes, (str, bytes)) or not isinstance(shapes, Iterable):
+        raise TypeError(f"expected a shape, or a structure of shapes, got {shapes!r}")
     return isinstance(shapes, TensorShape) or all(dim is None or isinstance(dim, int) for dim in shapes)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from .. import _namespace, dtypes
 from ..errors import InvalidArgumentError
 from . import _stages
-from ._dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from ._dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, _check_datasets
 from ._iterators import Optional
 from ._options import (
     AutoShardPolicy,
@@ -27,6 +27,7 @@ Transformation = Callable[[Dataset], Dataset]
 
 def cardinality(dataset: Dataset) -> Any:
     """The number of elements; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+    _check_datasets("cardinality", [dataset])
     return dataset.cardinality()
 
 
@@ -37,6 +38,7 @@ def get_next_as_optional(iterator: Any) -> Any:
 
 def get_single_element(dataset: Dataset) -> Any:
     """The only element; an error if there are more or none."""
+    _check_datasets("get_single_element", [dataset])
     return dataset.get_single_element()
 
 
@@ -61,6 +63,7 @@ def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Transformation:
 
 def at(dataset: Dataset, index: Any) -> Any:
     """The element with this index. The elements before it are skipped, which most stages do without computing them."""
+    _check_datasets("at", [dataset])
     return dataset._at(index)
 
 

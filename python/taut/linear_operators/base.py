@@ -415,6 +415,9 @@ def check_operators(name: str, operators: Sequence[LinearOperator]) -> list[Line
     operators = list(operators)
     if not operators:
         raise ValueError(f"{name}: expected at least one operator, got none")
+    for operator in operators:
+        if not isinstance(operator, LinearOperator):
+            raise TypeError(f"{name}: expected a tf.linalg.LinearOperator, got {operator!r}")
     found = {operator.dtype for operator in operators}
     if len(found) > 1:
         names = ", ".join(sorted(dtype.name for dtype in found))

@@ -126,7 +126,7 @@ class LinearOperatorAdjoint(LinearOperator):
         is_square: bool | None = None,
         name: str | None = None,
     ) -> None:
-        self._operator = operator
+        (self._operator,) = check_operators("LinearOperatorAdjoint", [operator])
         super().__init__(
             operator.dtype,
             None,
@@ -184,6 +184,7 @@ class LinearOperatorInversion(LinearOperator):
         is_square: bool | None = None,
         name: str | None = None,
     ) -> None:
+        check_operators("LinearOperatorInversion", [operator])
         if is_non_singular is False or operator.is_non_singular is False:
             raise ValueError(
                 "LinearOperatorInversion: is_non_singular must not be False, a singular matrix has no inverse"
@@ -243,6 +244,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         is_square: bool | None = None,
         name: str = "LinearOperatorLowRankUpdate",
     ) -> None:
+        check_operators(name, [base_operator])
         self._base, self._u = base_operator, keep(u)
         self._v = self._u if v is None else keep(v)
         self._update = None if diag_update is None else keep(diag_update)

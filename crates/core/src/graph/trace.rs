@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::DType;
-use taut_memory::Location;
+use taut_memory::{Location, check_available, reserve};
 
 /// A value of a trace in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,6 +299,9 @@ pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: Location) -> Result<Out
     TRACERS.with_borrow_mut(|tracers| {
         let tracer = tracers.last_mut().expect("is_tracing was checked");
         let inputs = inputs.iter().map(|t| tracer.value_of(t)).collect::<Result<SmallVec<[ValueId; 3]>>>()?;
+        check_available(size_of::<Node>(), at)?;
+        reserve(&mut tracer.graph.nodes, 1)?;
+        reserve(&mut tracer.graph.values, 1)?;
         let node = tracer.graph.nodes.len();
         let mut outputs = SmallVec::new();
         let mut tensors = Outputs::new();

@@ -8,6 +8,7 @@ use super::files::ReadFailure;
 use super::{format_error, read_error};
 use std::io::{BufRead, ErrorKind};
 use taut_core::{Error, Result};
+use taut_memory::reserve;
 
 /// What separates fields and encloses them.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +119,8 @@ impl<R: BufRead> RecordReader<R> {
                 }
             }
             is_empty = false;
+            reserve(&mut self.bytes, buffer.len()).map_err(|error| Some(error.into()))?;
+            reserve(&mut self.ends, buffer.len()).map_err(|error| Some(error.into()))?;
             let (mut at, mut ended) = (0, false);
             while at < buffer.len() && !ended {
                 let rest = &buffer[at..];

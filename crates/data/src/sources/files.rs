@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taut_core::{Error, Result, Shape, source_location, with_source_location};
-use taut_memory::Location;
+use taut_memory::{Location, reserve};
 use taut_strings::{StringBuilder, StringTensor};
 
 /// How a file is compressed.
@@ -278,7 +278,8 @@ pub fn text_lines(files: &FileSet) -> Dataset<StringTensor> {
     files.strings("text_lines", source_location(Location::caller()), |files, path| {
         let mut contents = files.open(path)?;
         Ok(move |line: &mut Vec<u8>| {
-            if contents.read_until(b'\n', line).map_err(read_error)? == 0 {
+            read_line(&mut contents, line)?;
+            if line.is_empty() {
                 return Ok(false);
             }
             if line.last() == Some(&b'\n') {
@@ -337,6 +338,24 @@ pub fn fixed_length_records(
     }))
 }
 
+/// Appends a line with its end.
+///
+/// Memory: each part of the line is asked for before it is read.
+fn read_line(contents: &mut Contents, line: &mut Vec<u8>) -> Result<()> {
+    loop {
+        let buffered = match contents.fill_buf() {
+            Ok(buffer) => buffer.len(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(read_error(error)),
+        };
+        reserve(line, buffered)?;
+        let part = contents.by_ref().take(buffered as u64).read_until(b'\n', line).map_err(read_error)?;
+        if part == 0 || line.last() == Some(&b'\n') {
+            return Ok(());
+        }
+    }
+}
+
 /// Skips up to `len` bytes. Returns how many there were.
 fn skip(contents: &mut Contents, len: usize) -> Result<u64> {
     std::io::copy(&mut contents.by_ref().take(len as u64), &mut std::io::sink()).map_err(read_error)
@@ -356,6 +375,7 @@ fn take(contents: &mut Contents, mut len: usize, out: &mut Vec<u8>) -> Result<()
         if count == 0 {
             break;
         }
+        reserve(out, count)?;
         out.extend_from_slice(&buffer[..count]);
         contents.consume(count);
         len -= count;

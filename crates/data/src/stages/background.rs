@@ -64,6 +64,8 @@ struct QueueState<U> {
     reserved: usize,
     /// Expected bytes of the next element.
     expected: usize,
+    /// Slots that failed for want of memory. No further element is computed until they were delivered: each would be such an error.
+    refused: usize,
     /// The input has ended.
     ended: bool,
     /// The consumer was dropped.
@@ -116,6 +118,7 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> BackgroundCurso
                 bytes: 0,
                 reserved: 0,
                 expected: 0,
+                refused: 0,
                 ended: false,
                 stopped: false,
             };
@@ -143,6 +146,19 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> BackgroundCurso
     }
 }
 
+impl<U> QueueState<U> {
+    /// Whether a further element may be computed.
+    fn has_space(&mut self, buffer_size: BufferSize) -> bool {
+        self.refused == 0
+            && buffer_size.has_space(self.slots.len(), self.bytes + self.reserved, self.expected)
+            && (self.slots.is_empty() || self.slots.try_reserve(1).is_ok())
+    }
+}
+
+fn is_refused<U>(made: &Result<U>) -> bool {
+    made.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfMemory)
+}
+
 impl<T: DatasetElement, U: DatasetElement> SharedQueue<T, U> {
     /// The loop of each thread, until the input ends or the consumer is dropped.
     fn work<F: ElementWork<T, U>>(&self, work: &F, buffer_size: BufferSize, counters: &StageCounters) {
@@ -160,6 +176,7 @@ impl<T: DatasetElement, U: DatasetElement> SharedQueue<T, U> {
             state.reserved -= reserved;
             state.bytes += bytes;
             state.expected = bytes.max(state.expected - state.expected / 8);
+            state.refused += usize::from(is_refused(&made));
             let index = (number - state.delivered) as usize;
             state.slots[index] = Some((made, bytes));
             counters.buffer_counters(Some(buffer_size)).set(state.slots.len(), state.bytes);
@@ -178,10 +195,7 @@ impl<T: DatasetElement, U: DatasetElement> SharedQueue<T, U> {
             let mut state = lock(&self.state);
             let start = Instant::now();
             let mut waited = false;
-            while !state.stopped
-                && !state.ended
-                && !buffer_size.has_space(state.slots.len(), state.bytes + state.reserved, state.expected)
-            {
+            while !state.stopped && !state.ended && !state.has_space(buffer_size) {
                 waited = true;
                 state = wait(&self.space, state);
             }
@@ -248,10 +262,12 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> Cursor<U> for B
         };
         state.bytes -= bytes;
         state.delivered += 1;
+        let refused = is_refused(&made);
+        state.refused -= usize::from(refused);
         counters.buffer_counters(Some(buffer_size)).set(state.slots.len(), state.bytes);
         // A thread that waits for space is woken for several elements at once, not for each.
         let wakes = match buffer_size {
-            BufferSize::Elements(most) => state.slots.len() <= most / 2,
+            BufferSize::Elements(most) => refused || state.slots.len() <= most / 2,
             BufferSize::Bytes(_) => true,
         };
         drop(state);

@@ -4,9 +4,9 @@ use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::{self, AnyTensor, Column, DatasetElement};
 use crate::stages::at_element;
-use taut_core::{Error, Result, Shape, Spec, Tensor, source_location};
+use taut_core::{Error, ErrorKind, Result, Shape, Spec, Tensor, source_location};
 use taut_kernels::{ViewMut, elementwise};
-use taut_memory::{Category, Location};
+use taut_memory::{Category, Location, list_of, list_with_capacity};
 use taut_strings::StringTensor;
 
 /// Combines several elements into one; `first` is the index of the first of them.
@@ -36,6 +36,8 @@ struct BatchCursor<T, J> {
     at: Location,
     /// Elements of the input read or skipped.
     read: u64,
+    /// Elements to skip before the next batch, after one that the memory did not suffice for.
+    owed: u64,
     items: Vec<T>,
 }
 
@@ -91,6 +93,7 @@ impl<T: DatasetElement, J: Collate<T>> Stage<T> for Batch<T, J> {
             collate: self.collate.clone(),
             at: self.at,
             read: 0,
+            owed: 0,
             items: Vec::new(),
         }))
     }
@@ -104,8 +107,28 @@ fn groups(count: u64, size: u64, exact: bool) -> u64 {
     if exact { count / size } else { count.div_ceil(size) }
 }
 
+impl<T: DatasetElement, J: Collate<T>> BatchCursor<T, J> {
+    /// Skips the rest of a batch that the memory did not suffice for.
+    fn settle(&mut self) -> Result<()> {
+        let owed = std::mem::take(&mut self.owed);
+        self.read += if owed > 0 { self.input.skip(owed)? } else { 0 };
+        Ok(())
+    }
+
+    /// Ends a batch after `found` elements, for which the memory did not suffice. What is left of it is skipped before the next one:
+    /// it may be endless.
+    #[cold]
+    fn without_memory(&mut self, found: usize, error: Error) -> Error {
+        self.items = Vec::new();
+        self.read += found as u64;
+        self.owed = (self.size - found) as u64;
+        error
+    }
+}
+
 impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
     fn next(&mut self) -> Result<Option<T>> {
+        self.settle()?;
         if J::STACKS
             && let Some((found, stacked)) = self.input.try_stack(self.size)
         {
@@ -118,10 +141,18 @@ impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
         // All elements of the batch are read, even after an error: a batch covers the same indices in any case.
         let mut found = 0;
         while found < self.size {
+            if self.items.try_reserve(1).is_err() {
+                let error =
+                    Error::new(ErrorKind::OutOfMemory, format!("no memory for more than {found} elements"));
+                return Err(self.without_memory(found, error.at(self.at)));
+            }
             match self.input.next() {
                 Ok(None) => break,
                 Ok(Some(item)) => self.items.push(item),
                 Err(error) if self.input.is_stopped() => return Err(error),
+                Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                    return Err(self.without_memory(found + 1, error));
+                }
                 Err(error) => failed = failed.or(Some(error)),
             }
             found += 1;
@@ -140,6 +171,7 @@ impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
     }
 
     fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        self.settle()?;
         let size = self.size as u64;
         let skipped = self.input.skip(count.saturating_mul(size))?;
         self.read += skipped;
@@ -184,8 +216,16 @@ pub(crate) fn leaves<T: DatasetElement>(items: &[T], first: u64, at: Location) -
         }
         for (place, column) in element::columns(item).into_iter().enumerate() {
             match (found.get_mut(place), column) {
-                (None, Column::Numbers(tensor)) => found.push(Leaves::Numbers(vec![tensor])),
-                (None, Column::Strings(strings)) => found.push(Leaves::Strings(vec![strings])),
+                (None, Column::Numbers(tensor)) => {
+                    let mut rows = list_with_capacity(items.len())?;
+                    rows.push(tensor);
+                    found.push(Leaves::Numbers(rows));
+                }
+                (None, Column::Strings(strings)) => {
+                    let mut rows = list_with_capacity(items.len())?;
+                    rows.push(strings);
+                    found.push(Leaves::Strings(rows));
+                }
                 (Some(Leaves::Numbers(rows)), Column::Numbers(tensor)) => {
                     if tensor.dtype() != rows[0].dtype() {
                         let (expected, got) = (rows[0].spec(), tensor.spec());
@@ -209,7 +249,7 @@ fn stack_strings(rows: &[StringTensor], first: u64, at: Location) -> Result<Stri
     if let Some(i) = rows.iter().position(|row| row.shape() != shape) {
         return Err(unequal(shape, rows[i].shape(), first, i, at));
     }
-    taut_strings::stack(&rows.iter().collect::<Vec<_>>()).map_err(|error| error.at(at))
+    taut_strings::stack(&list_of(rows)?).map_err(|error| error.at(at))
 }
 
 #[cold]
@@ -224,8 +264,10 @@ fn stack(rows: &[&Tensor], first: u64, at: Location) -> Result<Tensor> {
     if let Some(i) = rows.iter().position(|row| row.shape() != &spec.shape) {
         return Err(unequal(&spec.shape, rows[i].shape(), first, i, at));
     }
-    let views =
-        rows.iter().map(|row| row.view()).collect::<Result<Vec<_>>>().map_err(|error| error.at(at))?;
+    let mut views = list_with_capacity(rows.len())?;
+    for row in rows {
+        views.push(row.view().map_err(|error| error.at(at))?);
+    }
     let shape = spec.shape.clone().with_inserted(0, rows.len());
     Tensor::build(Spec::new(spec.dtype, shape), Category::Dataset, at, |out| {
         let bytes = spec.bytes();

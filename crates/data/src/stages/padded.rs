@@ -6,7 +6,7 @@ use crate::stages::at_element;
 use crate::stages::batch::{Collate, Leaves, leaves};
 use std::collections::BTreeMap;
 use taut_core::{Error, Result, Scalar, Shape, Spec, Tensor};
-use taut_memory::{Category, Location};
+use taut_memory::{Category, Location, list_of, list_with_capacity};
 use taut_strings::StringTensor;
 
 /// How elements are padded to one shape. By default each dimension becomes that of the largest element of the batch, with
@@ -105,7 +105,7 @@ impl<T: DatasetElement> Collate<T> for BatchPadding {
                         return Err(Error::dtype(message).at(at));
                     }
                     let value = self.strings.get(&index).map_or(&[][..], |value| value);
-                    let rows: Vec<&StringTensor> = rows.iter().collect();
+                    let rows: Vec<&StringTensor> = list_of(rows)?;
                     AnyTensor::Strings(
                         taut_strings::pad_stack(&rows, &target, value).map_err(|error| error.at(at))?,
                     )
@@ -152,7 +152,7 @@ impl BatchPadding {
             .at(at));
         }
         let value = value.to_bytes(dtype);
-        let mut rows = Vec::with_capacity(column.len());
+        let mut rows = list_with_capacity(column.len())?;
         for tensor in column {
             rows.push(if tensor.is_contiguous() { Tensor::clone(tensor) } else { tensor.copy()? });
         }

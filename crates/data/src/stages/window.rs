@@ -4,7 +4,7 @@ use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::{self, DatasetElement};
 use std::collections::VecDeque;
-use taut_core::{Error, Result};
+use taut_core::{Error, ErrorKind, Result};
 use taut_memory::Location;
 
 /// The size, shift and stride of windows. A plain number is a size, with an equal shift and a stride of 1.
@@ -73,6 +73,8 @@ struct WindowCursor<T> {
     /// The elements read so far, from the first of the next window on.
     ahead: VecDeque<Result<T>>,
     ended: bool,
+    /// The elements to skip before the next window, after one that the memory did not suffice for.
+    owed: u64,
 }
 
 impl<T: DatasetElement> Dataset<T> {
@@ -108,7 +110,7 @@ impl<T: DatasetElement> Stage<Vec<T>> for Windows<T> {
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<Vec<T>>>> {
         let input = run.start(&self.input, epoch)?;
-        Ok(Box::new(WindowCursor { input, how: self.how, ahead: VecDeque::new(), ended: false }))
+        Ok(Box::new(WindowCursor { input, how: self.how, ahead: VecDeque::new(), ended: false, owed: 0 }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -116,17 +118,45 @@ impl<T: DatasetElement> Stage<Vec<T>> for Windows<T> {
     }
 }
 
+#[cold]
+fn no_memory(elements: usize) -> Error {
+    Error::new(ErrorKind::OutOfMemory, format!("no memory for a list of {elements} elements")).about("window")
+}
+
 impl<T: DatasetElement> WindowCursor<T> {
     /// Reads ahead, up to the last element of the next window.
     fn fill(&mut self) -> Result<()> {
+        let owed = std::mem::take(&mut self.owed);
+        self.advance(owed)?;
         while !self.ended && self.ahead.len() < self.how.span() {
+            if self.ahead.try_reserve(1).is_err() {
+                self.owed = self.how.shift as u64;
+                return Err(no_memory(self.ahead.len()));
+            }
             match self.input.next().transpose() {
                 Some(Err(error)) if self.input.is_stopped() => return Err(error),
+                // Without memory there would be an error for each further element.
+                Some(Err(error)) if error.kind() == ErrorKind::OutOfMemory => {
+                    self.ahead.push_back(Err(element::copy_error(&error)));
+                    self.owed = self.how.shift as u64;
+                    return Err(error);
+                }
                 Some(item) => self.ahead.push_back(item),
                 None => self.ended = true,
             }
         }
         Ok(())
+    }
+
+    /// The elements of the next window: each, or an error, may be in several windows.
+    fn copied(&self) -> Result<Vec<T>> {
+        let mut window = Vec::new();
+        let count = self.ahead.len().div_ceil(self.how.stride).min(self.how.size);
+        window.try_reserve_exact(count).map_err(|_| no_memory(count))?;
+        for element in self.ahead.iter().step_by(self.how.stride).take(self.how.size) {
+            window.push(element.as_ref().map_err(element::copy_error)?.clone());
+        }
+        Ok(window)
     }
 
     /// Skips elements of the input. Returns how many there were.
@@ -146,19 +176,14 @@ impl<T: DatasetElement> Cursor<Vec<T>> for WindowCursor<T> {
         if self.how.windows(self.ahead.len() as u64) == 0 {
             return Ok(None);
         }
-        let elements = self.ahead.iter().step_by(self.how.stride).take(self.how.size);
-        // An element or an error may be in several windows.
-        let window = elements
-            .map(|element| match element {
-                Ok(item) => Ok(item.clone()),
-                Err(error) => Err(element::copy_error(error)),
-            })
-            .collect();
+        let window = self.copied();
         self.advance(self.how.shift as u64)?;
-        Result::map(window, Some)
+        window.map(Some)
     }
 
     fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        let owed = std::mem::take(&mut self.owed);
+        self.advance(owed)?;
         // Up to the last of the windows, which is then read: it may be too short to be one.
         let distance = (count - 1).saturating_mul(self.how.shift as u64);
         let skipped = self.advance(distance)?;

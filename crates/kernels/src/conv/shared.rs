@@ -79,3 +79,24 @@ pub(super) fn with_slots(
     assert!(slots > 0, "scratch too short: {} bytes for a task's {bytes}", scratch.len());
     pool::for_each_with_slot(&mut scratch[..slots * bytes], bytes, tasks, work);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn interrupted_tasks_end() {
+        let (mut scratch, done) = ([0; 64], AtomicUsize::new(0));
+        let finished = pool::interruptible(
+            || true,
+            || {
+                with_slots(&mut scratch, 32, 1, 1000, |_, _| {
+                    done.fetch_add(1, Ordering::Relaxed);
+                });
+            },
+        );
+        assert!(finished.is_none());
+        assert_eq!(done.load(Ordering::Relaxed), 0);
+    }
+}

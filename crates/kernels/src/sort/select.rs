@@ -1,8 +1,8 @@
 //! The largest elements of a line, and binary search in a sorted one.
 
-use super::SharedIndices;
 use super::key::Sortable;
 use super::lines::{Line, Lines, Shared, for_each_line, shares};
+use super::{SharedIndices, sort_slots};
 use crate::index::CHUNK;
 use crate::{DType, View, ViewMut, dispatch, pool};
 
@@ -85,6 +85,7 @@ fn largest<'s, T: Sortable, S: Copy + Ord>(
         slots[held] = slot;
         held += 1;
         if held == slots.len() && held > k {
+            pool::check_interrupt();
             worst = Some(*slots.select_nth_unstable(k - 1).1);
             held = k;
         }
@@ -93,7 +94,7 @@ fn largest<'s, T: Sortable, S: Copy + Ord>(
         slots[..held].select_nth_unstable(k - 1);
     }
     if sorted {
-        slots[..k].sort_unstable();
+        sort_slots(&mut slots[..k]);
     }
     &slots[..k]
 }

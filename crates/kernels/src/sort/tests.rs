@@ -248,3 +248,21 @@ fn unique_values_with_all_that_belongs_to_them() {
     let empty = Array::zeros(DType::F32, &[0]);
     assert_eq!(unique_count(empty.view(), &mut []), 0);
 }
+
+#[test]
+fn long_lines_are_split_and_sorted() {
+    let len = 2 * UNCHECKED + 7;
+    let mut slots: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 4).collect();
+    let mut expected = slots.clone();
+    expected.sort();
+    sort_slots(&mut slots);
+    assert!(slots == expected);
+}
+
+#[test]
+fn sorting_can_be_interrupted() {
+    let mut slots: Vec<u32> = (0..1000).rev().collect();
+    assert!(pool::interruptible(|| true, || sort_slots(&mut slots)).is_none());
+    assert!(pool::interruptible(|| false, || sort_slots(&mut slots)).is_some());
+    assert!(slots.is_sorted());
+}

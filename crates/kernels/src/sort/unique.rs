@@ -4,6 +4,7 @@ use super::argsort_line;
 use super::key::Sortable;
 use super::lines::Lines;
 use crate::index::runs::Runs;
+use crate::pool::check_interrupt;
 use crate::{DType, View, ViewMut, dispatch};
 
 /// Where [`unique_fill`] writes. Indices and counts are `i32` or `i64`.
@@ -69,6 +70,9 @@ pub fn unique_fill(x: View<'_>, scratch: &mut [u8], mut out: Unique<'_>) {
         let groups = order.chunk_by(|&a, &b| key(a) == key(b));
         let values = out.values.slice::<T>();
         for (group, (indices, value)) in groups.zip(values).enumerate() {
+            if group.is_multiple_of(1 << 16) {
+                check_interrupt();
+            }
             // Equal keys are in the order of their indices: the first is the lowest.
             *value = line.get(indices[0] as usize);
             put(&mut out.first, group, indices[0] as usize);

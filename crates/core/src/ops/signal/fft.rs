@@ -28,11 +28,23 @@ impl fmt::Debug for Fft {
 }
 
 impl Fft {
-    fn plan(&self, dtype: DType, n: usize) -> FftPlan {
-        let (own_dtype, own_n, plan) =
-            self.plan.get_or_init(|| (dtype, n, FftPlan::new(dtype, n, self.inverse)));
-        if (*own_dtype, *own_n) == (dtype, n) { plan.clone() } else { FftPlan::new(dtype, n, self.inverse) }
+    fn plan(&self, dtype: DType, n: usize) -> Result<FftPlan> {
+        match self.plan.get() {
+            Some((own_dtype, own_n, plan)) if (*own_dtype, *own_n) == (dtype, n) => Ok(plan.clone()),
+            _ => {
+                let made = FftPlan::new(dtype, n, self.inverse).map_err(|_| no_memory(dtype, n))?;
+                // One that is there is for another type or length, and stays.
+                let _ = self.plan.set((dtype, n, made.clone()));
+                Ok(made)
+            }
+        }
     }
+}
+
+#[cold]
+fn no_memory(dtype: DType, n: usize) -> Error {
+    let message = format!("no memory for the tables of a transform of {n} elements of {dtype}");
+    Error::new(ErrorKind::OutOfMemory, message)
 }
 
 impl Op for Fft {
@@ -64,7 +76,10 @@ impl Op for Fft {
     fn scratch(&self, inputs: &[&Spec]) -> usize {
         let spec = inputs[0];
         match spec.shape.last() {
-            Some(&n) if !spec.shape.is_empty() => self.plan(spec.dtype, n).scratch(spec.shape.len() / n),
+            // Without memory for a plan, `run` fails.
+            Some(&n) if !spec.shape.is_empty() => {
+                self.plan(spec.dtype, n).map_or(0, |plan| plan.scratch(spec.shape.len() / n))
+            }
             _ => 0,
         }
     }
@@ -74,11 +89,15 @@ impl Op for Fft {
         if out.is_empty() {
             return Ok(());
         }
+        let n = out.shape().last().copied().unwrap_or(1);
+        let plan = self.plan(out.dtype(), n)?;
+        if scratch.len() < plan.scratch(out.len() / n) {
+            return Err(no_memory(out.dtype(), n));
+        }
         if let Arg::View(x) = inputs[0] {
             elementwise::copy(x, out.reborrow());
         }
-        let n = out.shape().last().copied().unwrap_or(1);
-        transform(&self.plan(out.dtype(), n), out, scratch);
+        transform(&plan, out, scratch);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use image::{
 };
 use std::io::Cursor;
 use taut_core::{DType, Error, Result, Spec, Tensor, source_location};
-use taut_memory::{Buffer, Category, Location};
+use taut_memory::{Buffer, Category, Location, list_with_capacity};
 use taut_strings::StringTensor;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
@@ -235,7 +235,11 @@ fn pixels(image: &Tensor, channels: &[usize], wide: bool) -> Result<(Vec<u8>, u3
     }
     let bytes = match image.dtype() {
         DType::U8 => image.to_vec::<u8>()?,
-        DType::U16 if wide => image.to_vec::<u16>()?.into_iter().flat_map(u16::to_ne_bytes).collect(),
+        DType::U16 if wide => {
+            let mut bytes = list_with_capacity(image.spec().bytes())?;
+            image.to_vec::<u16>()?.into_iter().for_each(|value| bytes.extend(value.to_ne_bytes()));
+            bytes
+        }
         other => return Err(Error::dtype(format!("expected uint8 pixels, got {other}"))),
     };
     Ok((bytes, height as u32, width as u32, depth))
