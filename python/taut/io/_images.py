@@ -20,8 +20,16 @@ def _decode(
         raise InvalidArgumentError(f"contents must be a scalar, got shape {text.shape}")
     if (channels or 0) not in allowed:
         raise InvalidArgumentError(f"channels must be one of {', '.join(map(str, allowed))}, got {channels}")
+    is_png = _native.image_format(text) == "png"
+    is_wide = dtypes.as_dtype(dtype) == dtypes.uint16
     with _origins.named(contents):
-        return _native.decode_image(text, channels or 0, dtypes.as_dtype(dtype) == dtypes.uint16)
+        image = _native.decode_image(text, channels or 0, is_wide and is_png)
+    return image if is_png or not is_wide else _widened(image)
+
+
+def _widened(image: _native.Tensor) -> _native.Tensor:
+    """Pixels of 8 bits as the upper bytes of 16."""
+    return raw.cast(image, dtypes.uint16) * 256
 
 
 def decode_jpeg(
@@ -34,7 +42,9 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> _native.Tensor:
-    """Decodes a JPEG image: uint8 [height, width, channels]. Pixels may differ from other decoders by rounding."""
+    """Decodes a JPEG image: uint8 [height, width, channels], computed as with TensorFlow's `dct_method`
+    INTEGER_ACCURATE; other decoders may round differently.
+    """
     for parameter, value, default in (
         ("fancy_upscaling", fancy_upscaling, True),
         ("try_recover_truncated", try_recover_truncated, False),
@@ -88,15 +98,20 @@ def decode_image(
     False. Floats are in [0, 1].
     """
     dtype = dtypes.as_dtype(dtype)
-    if _native.image_format(_native.string_tensor(contents)) == "gif":
+    form = _native.image_format(_native.string_tensor(contents))
+    # A float has the bits that a PNG may have; other types are converted from uint16.
+    is_wide = dtype not in (dtypes.uint8, dtypes.float32) or (dtype == dtypes.float32 and form == "png")
+    if form == "gif":
         frames = decode_gif(contents)
         image = frames if expand_animations else frames[0]
         if channels == 1:
             from .._ops.color import rgb_to_grayscale
 
             image = rgb_to_grayscale(image)
+        if is_wide:
+            image = _widened(image)
     else:
-        image = _decode(contents, channels, dtype)
+        image = _decode(contents, channels, dtypes.uint16 if is_wide else dtypes.uint8)
     if image.dtype == dtype:
         return image
     from .._ops.color import convert_image_dtype
