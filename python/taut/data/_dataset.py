@@ -131,7 +131,11 @@ class Dataset(PythonStages):
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of one element."""
         known = _specs.exactly(_specs.specs_of(element := as_tensors(tensors)))
-        return Dataset(_native.Dataset.from_tensors(element), lambda: known)
+        made = Dataset(_native.Dataset.from_tensors(element), lambda: known)
+        if _composites.has_composites(element):
+            # The element is a batch of its rows.
+            made._composites = _composites.kinds(element).batched(1)
+        return made
 
     @staticmethod
     def from_generator(

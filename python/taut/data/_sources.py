@@ -227,7 +227,7 @@ def make_csv_dataset(
     from ..io import matching
 
     patterns = file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]
-    files = sorted({path for pattern in patterns for path in matching(pattern)})
+    files = sorted(path for pattern in patterns for path in matching(pattern))
     if not files:
         raise InvalidArgumentError(f"no file matches {file_pattern!r}")
     if column_names is None:

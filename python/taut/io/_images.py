@@ -20,11 +20,24 @@ def _decode(
         raise InvalidArgumentError(f"contents must be a scalar, got shape {text.shape}")
     if (channels or 0) not in allowed:
         raise InvalidArgumentError(f"channels must be one of {', '.join(map(str, allowed))}, got {channels}")
-    is_png = _native.image_format(text) == "png"
+    form = _native.image_format(text)
+    is_png = form == "png"
+    if form == "gif":
+        image = _only_frame(decode_gif(contents), channels or 0)
+        return _widened(image) if dtypes.as_dtype(dtype) == dtypes.uint16 else image
     is_wide = dtypes.as_dtype(dtype) == dtypes.uint16
     with _origins.named(contents):
         image = _native.decode_image(text, channels or 0, is_wide and is_png)
     return image if is_png or not is_wide else _widened(image)
+
+
+def _only_frame(frames: _native.Tensor, channels: int) -> _native.Tensor:
+    """The image of a GIF that has one, which has three channels."""
+    if channels not in (0, 3):
+        raise InvalidArgumentError(f"channels of a GIF must be 0 or 3, got {channels}")
+    if frames.shape[0] != 1:
+        raise InvalidArgumentError(f"expected one image, got a GIF of {frames.shape[0]}: use decode_gif or decode_image")
+    return frames[0]
 
 
 def _widened(image: _native.Tensor) -> _native.Tensor:
@@ -102,6 +115,8 @@ def decode_image(
     # A float has the bits that a PNG may have; other types are converted from uint16.
     is_wide = dtype not in (dtypes.uint8, dtypes.float32) or (dtype == dtypes.float32 and form == "png")
     if form == "gif":
+        if channels not in (None, 0, 1, 3):
+            raise InvalidArgumentError(f"channels of a GIF must be 0, 1 or 3, got {channels}")
         frames = decode_gif(contents)
         image = frames if expand_animations else frames[0]
         if channels == 1:
