@@ -362,6 +362,7 @@ def from_arrow(table: Any, columns: Any = None) -> Dataset:
     """The rows of a `pyarrow.Table`, or of a `datasets.Dataset` of Hugging Face, as dicts. Memory is shared."""
     table = getattr(table, "with_format", lambda _: table)("arrow")[:] if hasattr(table, "with_format") else table
     if columns is not None:
+        _check_columns("from_arrow", list(columns), list(table.column_names))
         table = table.select(list(columns))
     return Dataset.from_tensor_slices(columns_of(table))
 
