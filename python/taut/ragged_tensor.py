@@ -333,7 +333,7 @@ class RaggedTensor:
         values, splits = self._values.numpy(), self._splits
         if len(splits) == 1:
             return np.zeros((0, 0, *values.shape[1:]), values.dtype)
-        rows = [values[start:end] for start, end in zip(splits, splits[1:])]
+        rows = [values[start:end] for start, end in itertools.pairwise(splits)]
         if len({len(row) for row in rows}) == 1:
             return np.array(rows)
         made = np.empty(len(rows), object)
@@ -403,7 +403,8 @@ class RaggedTensor:
             if one is None:
                 from ._ragged_ops import expand_dims
 
-                return expand_dims(self, axis)[(*key[:axis], slice(None), *key[axis + 1 :])]
+                key = (*key[:axis], slice(None), *key[axis + 1 :])
+                return expand_dims(self, axis)[key]
             if not isinstance(one, slice):
                 break
         while key and isinstance(key[-1], slice) and key[-1] == slice(None):
@@ -436,7 +437,7 @@ class RaggedTensor:
         if not rest:
             return self
         if isinstance(rest[0], slice):
-            pieces = [np.arange(start, end)[rest[0]] for start, end in zip(self._splits, self._splits[1:])]
+            pieces = [np.arange(start, end)[rest[0]] for start, end in itertools.pairwise(self._splits)]
             positions = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
             values = self._values
             inner = values._rows_at(positions) if isinstance(values, RaggedTensor) else raw.gather(values, positions)

@@ -391,7 +391,9 @@ def _decoder(encoding: str, errors: str, replacement: int, control: bool) -> Cal
     def decode(x: Any) -> tuple:
         text = _bytes_as_utf8(x, is_ascii) if has_bytes else x
         name = "UTF-8" if has_bytes else encoding
-        points, splits, offsets = _native.string_decode(text, name, errors, replacement, replacement if control else None)
+        points, splits, offsets = _native.string_decode(
+            text, name, errors, replacement, replacement if control else None
+        )
         if has_bytes and not is_ascii:
             # A character is a byte.
             starts = splits.numpy()

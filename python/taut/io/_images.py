@@ -36,7 +36,9 @@ def _only_frame(frames: _native.Tensor, channels: int) -> _native.Tensor:
     if channels not in (0, 3):
         raise InvalidArgumentError(f"channels of a GIF must be 0 or 3, got {channels}")
     if frames.shape[0] != 1:
-        raise InvalidArgumentError(f"expected one image, got a GIF of {frames.shape[0]}: use decode_gif or decode_image")
+        raise InvalidArgumentError(
+            f"expected one image, got a GIF of {frames.shape[0]}: use decode_gif or decode_image"
+        )
     return frames[0]
 
 
