@@ -1,6 +1,7 @@
 """Data that is wrong: an error says which file, which row, and what to do; `ignore_errors` leaves it out and counts it."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -216,3 +217,26 @@ def test_jpeg_images_of_16_bits_that_end_early():
 def test_options_of_records_that_are_not_there():
     with pytest.raises(ValueError, match="compression_level"):
         tf.io.TFRecordOptions(compression_type="GZIP", compression_level=9)
+
+
+def test_errors_say_what_to_do(folder):
+    rows = written(folder, "rows.csv", b"1,2\n3\n")
+    with pytest.raises(tf.errors.DataLossError, match="line 2: a row must have 2 fields(.|\n)*help: .*`ignore_errors`"):
+        list(tf.data.experimental.CsvDataset(rows, [tf.int32, tf.int32]))
+    record = os.path.join(folder, "record")
+    with tf.io.TFRecordWriter(record) as writer:
+        writer.write(b"abc")
+    with open(record, "rb") as file:
+        contents = file.read()
+    cut = written(folder, "cut", contents[:-1])
+    with pytest.raises(tf.errors.DataLossError, match="truncated(.|\n)*help: the file is damaged or incomplete"):
+        list(tf.data.TFRecordDataset(cut))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have no notes")
+def test_an_exception_of_a_function_has_a_note_with_the_element():
+    lines = tf.data.Dataset.from_tensor_slices([b"good", b"\xff"])
+    decoded = lines.map(lambda line: tf.strings.unicode_decode(line, "UTF-8", errors="strict"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected valid UTF-8") as raised:
+        list(decoded)
+    assert raised.value.__notes__ == ["  at element 1 of the dataset"]
