@@ -1,7 +1,6 @@
 """Data that is wrong: an error says which file, which row, and what to do; `ignore_errors` leaves it out and counts it."""
 
 import os
-import sys
 
 import numpy as np
 import pytest
@@ -231,12 +230,3 @@ def test_errors_say_what_to_do(folder):
     cut = written(folder, "cut", contents[:-1])
     with pytest.raises(tf.errors.DataLossError, match="truncated(.|\n)*help: the file is damaged or incomplete"):
         list(tf.data.TFRecordDataset(cut))
-
-
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have no notes")
-def test_an_exception_of_a_function_has_a_note_with_the_element():
-    lines = tf.data.Dataset.from_tensor_slices([b"good", b"\xff"])
-    decoded = lines.map(lambda line: tf.strings.unicode_decode(line, "UTF-8", errors="strict"))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="expected valid UTF-8") as raised:
-        list(decoded)
-    assert raised.value.__notes__ == ["  at element 1 of the dataset"]

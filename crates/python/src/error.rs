@@ -70,9 +70,8 @@ pub fn needs_values(py: Python<'_>, error: &Error) -> bool {
 
 /// The exception for an error of the engine. A wrapped exception is unwrapped.
 pub fn exception(py: Python<'_>, error: Error) -> PyErr {
-    if let Some(Raised(raised)) = error.cause() {
-        note_element(py, raised, error.message());
-        return raised.clone_ref(py);
+    if let Some(Raised(error)) = error.cause() {
+        return error.clone_ref(py);
     }
     let error = match error.location() {
         Some(line) if line.is_foreign() => error,
@@ -98,24 +97,6 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     match class.and_then(|class| class.call1((text.as_str(),))) {
         Ok(value) => PyErr::from_value(value),
         Err(_) => PyRuntimeError::new_err(text),
-    }
-}
-
-/// Adds a note to an exception if `message` begins with the element of a dataset whose function has raised it.
-fn note_element(py: Python<'_>, raised: &PyErr, message: &str) {
-    let text = raised.to_string();
-    let Some(place) = message.strip_suffix(text.as_str()).map(|place| place.trim_end_matches([' ', ':']))
-    else {
-        return;
-    };
-    let value = raised.value(py);
-    let has_note = value
-        .getattr("__notes__")
-        .and_then(|notes| notes.str())
-        .is_ok_and(|notes| notes.to_string_lossy().contains(place));
-    if place.starts_with("element ") && !has_note {
-        // Before Python 3.11, exceptions have no notes.
-        let _ = value.call_method1("add_note", (format!("  at {place} of the dataset"),));
     }
 }
 
