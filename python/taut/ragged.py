@@ -109,10 +109,13 @@ def range(
 
 
 def stack(values: Any, axis: int = 0, name: str | None = None) -> RaggedTensor:
-    """Stacks tensors, or ragged tensors of one rank, along a new first axis."""
-    if axis != 0:
-        raise ValueError(f"axis must be 0, got {axis}")
+    """Stacks tensors, or ragged tensors of one rank, along a new axis."""
     parts = [value if isinstance(value, RaggedTensor) else _native.as_tensor(value) for value in values]
+    if axis != 0:
+        from ._ragged_ops import concat, expand_dims
+
+        ragged = [part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in parts]
+        return concat([expand_dims(part, axis) for part in ragged], axis)
     if not any(isinstance(part, RaggedTensor) for part in parts):
         return RaggedTensor.from_row_lengths(raw.concat(parts, 0), [part.shape[0] for part in parts])
     flat = [part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in parts]

@@ -145,11 +145,25 @@ class RaggedTensor:
         row_splits_dtype: Any = dtypes.int64,
     ) -> RaggedTensor:
         """The rows of a tensor: their first `lengths` elements, or without trailing `padding`, or whole."""
-        if ragged_rank != 1:
-            raise ValueError(f"ragged_rank must be 1, got {ragged_rank}: nest ragged tensors with from_row_splits")
         tensor = _native.as_tensor(tensor)
         if tensor.ndim < 2:
             raise ValueError(f"tensor must have rank >= 2, got shape {tensor.shape}")
+        if not 1 <= ragged_rank < tensor.ndim:
+            raise ValueError(f"ragged_rank must be in [1, {tensor.ndim}), got {ragged_rank}")
+        if isinstance(lengths, (list, tuple)) and any(np.ndim(one) for one in lengths):
+            # Lengths for each of several dimensions, from the outermost on.
+            made = cls.from_tensor(tensor, lengths[0], row_splits_dtype=row_splits_dtype)
+            for one in lengths[1:]:
+                inner = cls.from_tensor(made.flat_values, one, row_splits_dtype=row_splits_dtype)
+                made = made.with_flat_values(inner)
+            return made
+        if ragged_rank > 1:
+            flat = raw.reshape(tensor, [int(np.prod(tensor.shape[:ragged_rank])), *tensor.shape[ragged_rank:]])
+            made = cls.from_tensor(flat, lengths, padding, row_splits_dtype=row_splits_dtype)
+            for axis in reversed(range(1, ragged_rank)):
+                count = int(np.prod(tensor.shape[:axis]))
+                made = cls.from_uniform_row_length(made, tensor.shape[axis], count)
+            return made.with_row_splits_dtype(row_splits_dtype)
         rows, width = tensor.shape[:2]
         if padding is not None:
             equal = np.asarray(tensor == padding)
@@ -248,6 +262,11 @@ class RaggedTensor:
         """The row lengths of all ragged dimensions, the outermost first."""
         return tuple(_native.own_tensor(np.diff(np.asarray(splits))) for splits in self.nested_row_splits)
 
+    def nested_value_rowids(self, name: str | None = None) -> tuple:
+        """The row of each value, of each ragged dimension."""
+        inner = self._values.nested_value_rowids() if isinstance(self._values, RaggedTensor) else ()
+        return (self.value_rowids(), *inner)
+
     def row_starts(self, name: str | None = None) -> _native.Tensor:
         """Where each row begins."""
         return self._row_splits[:-1]
@@ -284,26 +303,22 @@ class RaggedTensor:
 
     def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
         """Merges adjacent dimensions."""
-        if outer_axis == inner_axis:
+        rank = self.ragged_rank + self.flat_values.ndim
+        outer, inner = (axis + rank if axis < 0 else axis for axis in (outer_axis, inner_axis))
+        if not 0 <= outer <= inner < rank:
+            raise ValueError(f"axes must be ascending and in [{-rank}, {rank}), got {outer_axis} and {inner_axis}")
+        if outer == inner:
             return self
-        if outer_axis == 0 and inner_axis == 1:
-            return self._values
-        if outer_axis == 0:
-            values = self._values
-            return (
-                values.merge_dims(0, inner_axis - 1) if isinstance(values, RaggedTensor) else raw.reshape(values, [-1])
-            )
-        values = self._values
-        if outer_axis == 1 and isinstance(values, RaggedTensor):
-            inner = values.merge_dims(0, inner_axis - 1)
-            splits = self._splits
-            for nested in values.nested_row_splits[: inner_axis - 1]:
-                splits = np.asarray(nested)[splits]
-            return RaggedTensor.from_row_splits(inner, splits)
-        if isinstance(values, RaggedTensor):
-            return self.with_values(values.merge_dims(outer_axis - 1, inner_axis - 1))
-        flat = raw.reshape(values, [values.shape[0], *(values.shape[1 : outer_axis - 1]), -1])
-        return self.with_values(flat)
+        if outer != 1:
+            merged = _merged(self._values, max(outer - 1, 0), inner - 1)
+            return merged if outer == 0 else self.with_values(merged)
+        splits, values = self._splits, self._values
+        for left in range(inner - 1, 0, -1):
+            if not isinstance(values, RaggedTensor):
+                splits = splits * int(np.prod(values.shape[1 : 1 + left], dtype=np.int64))
+                break
+            splits, values = values._splits[splits], values._values
+        return RaggedTensor.from_row_splits(_merged(self._values, 0, inner - 1), splits)
 
     # Conversion.
 
@@ -315,8 +330,11 @@ class RaggedTensor:
 
     def numpy(self) -> np.ndarray:
         """The rows as an array: of arrays, if they have different lengths."""
-        rows = [self[i].numpy() for i in range(self._splits.size - 1)]
-        if len({np.shape(row) for row in rows}) <= 1 and not any(row.dtype == object and row.ndim for row in rows):
+        values, splits = self._values.numpy(), self._splits
+        if len(splits) == 1:
+            return np.zeros((0, 0, *values.shape[1:]), values.dtype)
+        rows = [values[start:end] for start, end in itertools.pairwise(splits)]
+        if len({len(row) for row in rows}) == 1:
             return np.array(rows)
         made = np.empty(len(rows), object)
         for i, row in enumerate(rows):
@@ -332,9 +350,11 @@ class RaggedTensor:
         splits = self._splits
         lengths = np.diff(splits)
         rows, width = len(lengths), int(lengths.max(initial=0))
+        if wanted is not None and len(wanted) != 1 + values.ndim:
+            raise InvalidArgumentError(f"shape must have {1 + values.ndim} sizes, got {wanted}")
         if wanted is not None:
             rows = rows if wanted[0] in (None, -1) else int(wanted[0])
-            width = width if len(wanted) < 2 or wanted[1] in (None, -1) else int(wanted[1])
+            width = width if wanted[1] in (None, -1) else int(wanted[1])
             for size, axis in zip(wanted[2:], range(1, values.ndim)):
                 if size not in (None, -1) and size != values.shape[axis]:
                     raise ValueError(f"shape {wanted} does not fit values of shape {values.shape}")
@@ -352,15 +372,18 @@ class RaggedTensor:
         return raw.gather(pool, np.where(inside, starts[:, None] + columns, values.shape[0]))
 
     def to_sparse(self, name: str | None = None) -> Any:
-        """A sparse tensor of the values; of one ragged dimension."""
+        """A sparse tensor of the values."""
         from .sparse_tensor import SparseTensor
 
-        if self.ragged_rank != 1 or self._values.ndim != 1:
-            raise ValueError(f"expected one ragged dimension of scalars, got shape {self.shape}")
-        splits = self._splits
-        rows = np.asarray(self.value_rowids())
-        indices = np.stack([rows, np.arange(len(rows)) - splits[:-1][rows]], 1)
-        return SparseTensor(indices, self._values, np.asarray(self.bounding_shape()).tolist())
+        values = self.flat_values
+        inner = np.indices(values.shape).reshape(values.ndim, -1)
+        at, columns = inner[0], list(inner[1:])
+        for splits in map(np.asarray, reversed(self.nested_row_splits)):
+            rows = np.searchsorted(splits, at, side="right") - 1
+            columns.insert(0, at - splits[rows])
+            at = rows
+        indices = np.stack([at, *columns], 1).astype(np.int64)
+        return SparseTensor(indices, raw.reshape(values, [-1]), np.asarray(self.bounding_shape()).tolist())
 
     # Indexing.
 
@@ -372,7 +395,21 @@ class RaggedTensor:
 
     def __getitem__(self, key: Any) -> Any:
         key = key if isinstance(key, tuple) else (key,)
-        if not key or (key[0] is Ellipsis and len(key) == 1):
+        if any(one is Ellipsis for one in key):
+            at = next(i for i, one in enumerate(key) if one is Ellipsis)
+            missing = self.ragged_rank + self.flat_values.ndim - sum(one is not None for one in key) + 1
+            key = (*key[:at], *[slice(None)] * missing, *key[at + 1 :])
+        for axis, one in enumerate(key):
+            if one is None:
+                from ._ragged_ops import expand_dims
+
+                key = (*key[:axis], slice(None), *key[axis + 1 :])
+                return expand_dims(self, axis)[key]
+            if not isinstance(one, slice):
+                break
+        while key and isinstance(key[-1], slice) and key[-1] == slice(None):
+            key = key[:-1]
+        if not key:
             return self
         first, rest = key[0], key[1:]
         if isinstance(first, slice):
@@ -399,10 +436,8 @@ class RaggedTensor:
         """Applies subscripts to each row."""
         if not rest:
             return self
-        if rest[0] is Ellipsis and len(rest) == 1:
-            return self
         if isinstance(rest[0], slice):
-            pieces = [np.arange(start, end)[rest[0]] for start, end in zip(self._splits, self._splits[1:])]
+            pieces = [np.arange(start, end)[rest[0]] for start, end in itertools.pairwise(self._splits)]
             positions = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
             values = self._values
             inner = values._rows_at(positions) if isinstance(values, RaggedTensor) else raw.gather(values, positions)
@@ -467,6 +502,14 @@ def _rows(values: Any) -> int:
     return values.shape[0]
 
 
+def _merged(values: Any, outer: int, inner: int) -> Any:
+    """Merges adjacent dimensions of a tensor or a ragged tensor."""
+    if isinstance(values, RaggedTensor):
+        return values.merge_dims(outer, inner)
+    size = int(np.prod(values.shape[outer : inner + 1], dtype=np.int64))
+    return raw.reshape(values, [*values.shape[:outer], size, *values.shape[inner + 1 :]])
+
+
 def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:
     """Applies a function to the innermost values of ragged arguments, which must have equal row splits."""
     ragged = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, RaggedTensor)]
@@ -485,6 +528,9 @@ def map_flat_values(op: Callable, *args: Any, **kwargs: Any) -> Any:
         return value.flat_values if isinstance(value, RaggedTensor) else value
 
     made = op(*map(flat, args), **{key: flat(value) for key, value in kwargs.items()})
+    count = first.flat_values.shape[0]
+    if not len(made.shape) or made.shape[0] != count:
+        raise ValueError(f"map_flat_values: the function must return as many rows as values, {count}, got {made.shape}")
     return first.with_flat_values(made)
 
 

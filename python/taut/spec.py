@@ -106,7 +106,9 @@ def type_spec_from_value(value: Any) -> TypeSpec:
         return value._type_spec
     kinds: list[Any] = [DatasetSpec, IteratorSpec, OptionalSpec, IndexedSlicesSpec, SparseTensorSpec, TensorArraySpec]
     if type(value).__module__.startswith("taut"):
-        for kind in kinds:
+        from .ragged_tensor import RaggedTensorSpec
+
+        for kind in [*kinds, RaggedTensorSpec]:
             if isinstance(value, kind.value_type.fget(None)):
                 return kind.from_value(value)
     return TensorSpec.from_tensor(_native.as_tensor(value))

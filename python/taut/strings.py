@@ -7,6 +7,7 @@ computed from strings inside of one are constants of its trace.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -93,11 +94,12 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
 
 
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Any:
-    """The part of each string that begins at `pos` (from the end, if it is negative) and has at most `len` units;
-    all that follow, if `len` is negative.
+    """The part of each string that begins at `pos` (from the end, if it is negative) and has at most `len` units. If `len`
+    is negative, all bytes that follow, or no character.
     """
     pos, size = (np.asarray(value, np.int64) for value in (pos, len))
-    size = np.where(size < 0, 1 << 40, size)
+    if unit == "BYTE":
+        size = np.where(size < 0, 1 << 40, size)
     return _on_values(lambda x: _native.string_substr(x, pos, size, unit), input)
 
 
@@ -114,8 +116,11 @@ def reduce_join(
 ) -> Any:
     """Joins the strings along axes: all of them by default."""
     if isinstance(inputs, RaggedTensor):
-        if axis not in (-1, inputs.ragged_rank) or keepdims:
-            raise ValueError(f"axis of a ragged tensor must be -1 and keepdims False, got {axis} and {keepdims}")
+        if axis is None and not keepdims:
+            return reduce_join(inputs.flat_values, None, keepdims, separator)
+        if axis not in (-1, inputs.ragged_rank) or keepdims or inputs.flat_values.ndim > 1:
+            message = "axis of a ragged tensor must be None or that of its innermost rows, and keepdims False"
+            raise ValueError(f"reduce_join: {message}, got {axis} and {keepdims}")
         flat = inputs
         while isinstance(flat.values, RaggedTensor):
             flat = flat.values
@@ -142,14 +147,20 @@ def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: Any = "", name: str | None = None
 ) -> Any:
     """Joins the strings of each segment, in order."""
-    x, ids = _native.string_tensor(inputs), np.asarray(segment_ids).reshape(-1)
-    if ((ids < 0) | (ids >= int(num_segments))).any():
-        refuse("unsorted_segment_join", f"segment_ids must be in [0, {int(num_segments)}), got {ids.tolist()}")
-    order = np.argsort(ids, kind="stable")
-    counts = np.bincount(ids[order], minlength=int(num_segments))
+    x, ids, count = _native.string_tensor(inputs), np.asarray(segment_ids), int(num_segments)
+    if tuple(ids.shape) != tuple(x.shape[: ids.ndim]):
+        refuse("unsorted_segment_join", f"inputs must have the ids' shape first, {ids.shape}, got {x.shape}")
+    if ((ids < 0) | (ids >= count)).any():
+        refuse("unsorted_segment_join", f"segment_ids must be in [0, {count}), got {ids.tolist()}")
+    shape = [count, *x.shape[ids.ndim :]]
+    # Every column of what follows the ids has segments of its own.
+    width = int(np.prod(shape[1:], dtype=np.int64))
+    places = (ids.reshape(-1, 1) * width + np.arange(width)).reshape(-1)
+    order = np.argsort(places, kind="stable")
+    counts = np.bincount(places, minlength=count * width)
     splits = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     rows = raw.gather(raw.reshape(x, [-1]), order)
-    return _native.string_join_rows(rows, splits, _bytes(separator))
+    return _native.string_reshape(_native.string_join_rows(rows, splits, _bytes(separator)), shape)
 
 
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
@@ -268,28 +279,53 @@ def as_string(
     """Converts numbers to strings, as C's `printf` does: `%f`, or `%e` (scientific) or `%g` (shortest)."""
     if scientific and shortest:
         raise ValueError("scientific and shortest must not both be True")
-    if len(fill) > 1 or fill not in ("", " ", "0", "-"):
-        raise ValueError(f"fill must be '', ' ', '0' or '-', got {fill!r}")
+    if len(fill) > 1 or fill not in ("", " ", "0", "-", "+"):
+        raise ValueError(f"fill must be '', ' ', '0', '-' or '+', got {fill!r}")
 
     def write(x: Any) -> Any:
         x = _native.as_tensor(x)
-        if x.dtype == dtypes.string:
-            return x
-        if precision > -1 and not x.dtype.is_floating:
-            raise ValueError(f"precision must be -1 for {x.dtype.name}, got {precision}")
+        has_fraction = x.dtype.is_floating or x.dtype.is_complex
+        if not has_fraction and x.dtype != dtypes.string:
+            if precision > -1:
+                raise ValueError(f"precision must be -1 for {x.dtype.name}, got {precision}")
+            if scientific or shortest:
+                raise InvalidArgumentError(f"scientific and shortest must be False for {x.dtype.name}")
         if x.is_symbolic:
             # A function that calls it runs op by op.
             refuse("as_string", "the lengths of strings depend on the values of a traced tensor", DynamicShapeError)
-        if x.dtype.is_complex:
-            refuse(
-                "as_string",
-                f"expected real numbers, got {x.dtype.name}: write tf.math.real and tf.math.imag",
-                TypeError,
-            )
         digits = None if precision < 0 else precision
-        return _native.string_from_numbers(x, digits, scientific, shortest, max(width, 0), ord(fill or " "))
+        if x.dtype == dtypes.string and width < 1:
+            return x
+        if x.dtype.is_complex or x.dtype == dtypes.string or fill in (" ", "+") or (fill == "0" and has_fraction):
+            form = "e" if scientific else "g" if shortest else "f"
+            return _printf(x, digits, form, max(width, 0), fill)
+        least = 0 if x.dtype == dtypes.bool else max(width, 0)
+        return _native.string_from_numbers(x, digits, scientific, shortest, least, ord(fill or " "))
 
     return map_flat_values(write, input) if isinstance(input, RaggedTensor) else write(input)
+
+
+def _printf(x: Any, digits: int | None, form: str, width: int, fill: str) -> Any:
+    """Elements as C's `printf` writes them, with flags that the engine's own function does not have."""
+    least = str(width or "")
+    if x.dtype.is_integer:
+        # The flag for a sign has no meaning for types without one.
+        pattern = f"%{'' if fill in ' +' and x.dtype.is_unsigned else fill}{least}d"
+    else:
+        pattern = f"%{fill}{least}{'' if digits is None else f'.{digits}'}{form}"
+
+    def write(value: Any) -> Any:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, bytes):
+            return value.ljust(width) if fill == "-" else value.rjust(width)
+        if isinstance(value, complex):
+            return f"({write(value.real)},{write(value.imag)})"
+        # Zeros fill numbers, not their names.
+        return (pattern if math.isfinite(value) else pattern.replace("%0", "%")) % value
+
+    values = x.numpy().reshape(-1).tolist() if x.ndim else [x.numpy().item() if x.dtype != dtypes.string else x.numpy()]
+    return _native.string_reshape(_native.string_tensor([write(value) for value in values]), list(x.shape))
 
 
 def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any:
@@ -349,13 +385,38 @@ def _with_offsets(found: Callable, input: Any) -> tuple:
 
 
 def _decoder(encoding: str, errors: str, replacement: int, control: bool) -> Callable:
-    if not isinstance(encoding, str) or encoding.upper() in ("ASCII", "US-ASCII"):
-        raise ValueError(f"the encoding must be 'UTF-8', 'UTF-16-BE' or 'UTF-32-BE', got {encoding!r}")
+    if not isinstance(encoding, str):
+        raise TypeError(f"the encoding must be a string, got {encoding!r}")
+    has_bytes = encoding.upper().replace("_", "-") in _ENCODINGS_OF_BYTES
+    is_ascii = has_bytes and "ASCII" in encoding.upper()
 
     def decode(x: Any) -> tuple:
-        return _native.string_decode(x, encoding, errors, replacement, replacement if control else None)
+        text = _bytes_as_utf8(x, is_ascii) if has_bytes else x
+        name = "UTF-8" if has_bytes else encoding
+        points, splits, offsets = _native.string_decode(
+            text, name, errors, replacement, replacement if control else None
+        )
+        if has_bytes and not is_ascii:
+            # A character is a byte.
+            starts = splits.numpy()
+            offsets = np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts))
+        return points, splits, offsets
 
     return decode
+
+
+#: Names of the encodings whose characters are bytes.
+_ENCODINGS_OF_BYTES = ("ASCII", "US-ASCII", "ISO-8859-1", "ISO8859-1", "LATIN-1", "LATIN1", "L1")
+
+
+def _bytes_as_utf8(x: Any, is_ascii: bool) -> Any:
+    """Strings of ISO-8859-1 as UTF-8; of ASCII with a byte that is no UTF-8 for each that is no ASCII."""
+    values = [x.numpy()] if not x.ndim else x.numpy().reshape(-1).tolist()
+    if is_ascii:
+        made = [bytes(byte if byte < 128 else 0xFF for byte in value) for value in values]
+    else:
+        made = [value.decode("latin-1").encode() for value in values]
+    return _native.string_reshape(_native.string_tensor(made), list(x.shape)) if made else x
 
 
 def unicode_split(

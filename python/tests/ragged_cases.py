@@ -17,6 +17,23 @@ def namespace(tf):
 
 
 _CALLS = """
+rd.merge_dims(-2, -1)
+rd.merge_dims(0, 2)
+ri.merge_dims(1, 2)
+ri.merge_dims(-3, -1)
+ri.merge_dims(0, 1)
+ra.merge_dims(-2, -1)
+rd.to_sparse()
+ri.to_sparse()
+ra.to_sparse()
+list(rd.nested_value_rowids())
+ra[tf.newaxis]
+rd[:, tf.newaxis]
+rd[..., :1]
+rd[1:, ...]
+ri[..., 0]
+tf.RaggedTensor.from_tensor([[[1, 2], [3, 0]], [[0, 0], [7, 8]]], ragged_rank=2, padding=0)
+tf.RaggedTensor.from_tensor([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], lengths=([2, 1], [1, 2, 2]))
 tf.abs(-rf)
 -rf
 abs(-ra)

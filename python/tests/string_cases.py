@@ -235,6 +235,52 @@ CASES = {
     "ragged_reduce_join": lambda tf: tf.strings.reduce_join(
         tf.ragged.constant([["a", "b"], [], ["c"]]), axis=-1, separator=" "
     ),
+    # Rare arguments.
+    "substr_negative_length": lambda tf: [tf.strings.substr("né!", 0, -1, unit=unit) for unit in ("BYTE", "UTF8_CHAR")],
+    "split_no_times": lambda tf: tf.strings.split([" a  b ", "", " "], maxsplit=0),
+    "regex_replace_nothing": lambda tf: [
+        tf.strings.regex_replace(["naïve", "日本", b"\xc3a\xaf", "😀"], pattern, rewrite)
+        for pattern, rewrite in (("", "-"), ("a*", "x"), ("(a)*", r"[\1]"))
+    ],
+    "unsorted_segment_join_columns": lambda tf: tf.strings.unsorted_segment_join(
+        [["a", "b"], ["c", "d"], ["e", "f"]], [2, 0, 2], 3, separator="+"
+    ),
+    "unsorted_segment_join_ids": lambda tf: tf.strings.unsorted_segment_join(
+        [["a", "b"], ["c", "d"]], [[1, 0], [1, 1]], 3
+    ),
+    "reduce_join_ragged_all": lambda tf: tf.strings.reduce_join(tf.ragged.constant([["a", "b"], [], ["c"]])),
+    "as_string_flags": lambda tf: [
+        tf.strings.as_string(tf.constant(values, dtype), width=width, fill=fill)
+        for values, dtype in (
+            ([0, -5, 70000], tf.int32),
+            ([7], tf.uint8),
+            ([1.5, -2.0, np.nan, -np.inf], tf.float32),
+            ([True], tf.bool),
+            (["é"], tf.string),
+            ([1.5 - 2j], tf.complex64),
+        )
+        for fill in (" ", "+", "0", "-", "")
+        for width in (-1, 9)
+    ],
+    "as_string_complex": lambda tf: [
+        tf.strings.as_string(tf.constant([0.1 + 1e10j], tf.complex128), **options)
+        for options in ({"precision": 2}, {"scientific": True}, {"shortest": True})
+    ],
+    "latin_1": lambda tf: [
+        tf.strings.unicode_transcode([b"na\xefve", b"", b"\xff\x00"], "ISO-8859-1", "UTF-8"),
+        *tf.strings.unicode_decode_with_offsets([b"na\xefve", b"\xe9t\xe9"], "ISO-8859-1"),
+        tf.strings.unicode_decode(b"\xe9", "latin-1"),
+    ],
+    "ascii": lambda tf: [
+        tf.strings.unicode_decode([b"na\xefve", b"", b"\xc3\xa9"], "US-ASCII", errors=errors, replacement_char=63)
+        for errors in ("replace", "ignore")
+    ],
+    "dynamic_stitch": lambda tf: tf.dynamic_stitch([[0, 2], [1]], [["a", "c"], ["b"]]),
+    "dataset_unbatch_ragged": lambda tf: list(tf.data.Dataset.from_tensors(tf.ragged.constant([["a"], []])).unbatch()),
+    "decode_image_types": lambda tf: [
+        tf.io.decode_image(tf.io.encode_png(tf.constant([[[3, 65535, 300]]], tf.uint16)), dtype=dtype)
+        for dtype in (tf.uint8, tf.uint16, tf.int32)
+    ],
     # tf.io.
     "decode_raw": lambda tf: tf.io.decode_raw([b"\x01\x02\x03\x04"], tf.uint16),
     "decode_raw_big": lambda tf: tf.io.decode_raw(b"\x01\x02\x03\x04", tf.int16, little_endian=False),

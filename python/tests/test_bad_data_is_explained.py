@@ -182,7 +182,51 @@ def test_arguments_of_strings_that_do_not_fit():
         tf.strings.reduce_join([["a", "b"]], 2)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"segment_ids must be in \[0, 2\)"):
         tf.strings.unsorted_segment_join(["a", "b"], [0, 5], 2)
-    with pytest.raises(TypeError, match="complex"):
-        tf.strings.as_string([1 + 2j])
-    with pytest.raises(ValueError, match="ASCII"):
-        tf.strings.unicode_decode(["\u00e4"], "US-ASCII")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="scientific and shortest must be False for int32"):
+        tf.strings.as_string([1], scientific=True)
+    with pytest.raises(ValueError, match="encoding must be .* got 'GBK'"):
+        tf.strings.unicode_decode(["\u00e4"], "GBK")
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.strings.unicode_decode(["\u00e4"], "US-ASCII", errors="strict")
+
+
+def test_gifs_where_one_image_is_expected():
+    # Two frames of one red pixel.
+    frame = b"\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00"
+    header = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\x00\x00\x00\x00\x00"
+    one, two = header + frame + b";", header + frame + frame + b";"
+    assert tf.io.decode_png(one).numpy().tolist() == [[[255, 0, 0]]]
+    assert tf.io.decode_gif(two).shape == [2, 1, 1, 3]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected one image, got a GIF of 2: use decode_gif"):
+        tf.io.decode_png(two)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="channels of a GIF must be 0 or 3, got 1"):
+        tf.io.decode_jpeg(one, channels=1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="channels of a GIF must be 0, 1 or 3, got 4"):
+        tf.io.decode_image(one, channels=4)
+
+
+def test_jpeg_images_of_16_bits_that_end_early():
+    contents = tf.io.encode_jpeg(np.full([8, 8, 3], 200, np.uint8)).numpy()
+    narrow, wide = tf.io.decode_image(contents), tf.io.decode_image(contents, dtype=tf.uint16)
+    assert (wide.numpy() == narrow.numpy().astype(np.uint16) * 256).all()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="ends early"):
+        tf.io.decode_image(contents[:-10], dtype=tf.uint16)
+
+
+def test_options_of_records_that_are_not_there():
+    with pytest.raises(ValueError, match="compression_level"):
+        tf.io.TFRecordOptions(compression_type="GZIP", compression_level=9)
+
+
+def test_errors_say_what_to_do(folder):
+    rows = written(folder, "rows.csv", b"1,2\n3\n")
+    with pytest.raises(tf.errors.DataLossError, match="line 2: a row must have 2 fields(.|\n)*help: .*`ignore_errors`"):
+        list(tf.data.experimental.CsvDataset(rows, [tf.int32, tf.int32]))
+    record = os.path.join(folder, "record")
+    with tf.io.TFRecordWriter(record) as writer:
+        writer.write(b"abc")
+    with open(record, "rb") as file:
+        contents = file.read()
+    cut = written(folder, "cut", contents[:-1])
+    with pytest.raises(tf.errors.DataLossError, match="truncated(.|\n)*help: the file is damaged or incomplete"):
+        list(tf.data.TFRecordDataset(cut))

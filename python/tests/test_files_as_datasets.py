@@ -159,6 +159,12 @@ def test_a_table_as_batches_of_named_columns(folder):
         tf.data.experimental.make_csv_dataset(path, 2, label_name="weight")
 
 
+def test_a_table_that_is_named_twice_is_read_twice(folder):
+    path = written(folder, "a.csv", b"x\n1\n2\n3\n")
+    batches = tf.data.experimental.make_csv_dataset([path, path], 2, num_epochs=1, shuffle=False)
+    assert [batch["x"].numpy().tolist() for batch in batches] == [[1, 2], [3, 1], [2, 3]]
+
+
 def test_files_are_listed_by_pattern(folder):
     for name in "cab":
         written(folder, f"{name}.txt", b"")

@@ -59,12 +59,15 @@ fn format_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Format, message)
 }
 
+/// What to do about a file that ends early, or that was changed.
+const INCOMPLETE: &str = "the file is damaged or incomplete: `ignore_errors` ends it there";
+
 /// A read error: a format error if the contents are invalid, else an I/O error.
 #[cold]
 fn read_error(error: std::io::Error) -> Error {
     use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {
-        UnexpectedEof => format_error("unexpected end of file"),
+        UnexpectedEof => format_error("unexpected end of file").help(INCOMPLETE),
         InvalidData | InvalidInput => format_error(error.to_string()),
         _ => error.into(),
     }

@@ -2,7 +2,7 @@
 
 use crate::builder::StringBuilder;
 use crate::tensor::StringTensor;
-use regex::bytes::{Regex as Engine, RegexBuilder};
+use regex::bytes::{Match, Regex as Engine, RegexBuilder};
 use std::fmt::Write as _;
 use taut_core::{Bool, DType, Error, Result, Spec, Tensor, source_location};
 use taut_memory::{Category, Location};
@@ -142,14 +142,18 @@ pub fn regex_replace(x: &StringTensor, regex: &Regex, rewrite: &[u8], global: bo
     for value in values.iter() {
         let mut last = 0;
         if let Some(literal) = literal {
-            for found in regex.0.find_iter(value).take(most) {
+            let matches = regex.0.find_iter(value).filter(|found| !splits_char(value, found));
+            for found in matches.take(most) {
                 out.append(&value[last..found.start()])?;
                 out.append(literal)?;
                 last = found.end();
             }
         } else {
-            for groups in regex.0.captures_iter(value).take(most) {
-                let Some(found) = groups.get(0) else { continue };
+            let matches = regex.0.captures_iter(value).filter_map(|groups| {
+                let found = groups.get(0)?;
+                (!splits_char(value, &found)).then_some((groups, found))
+            });
+            for (groups, found) in matches.take(most) {
                 out.append(&value[last..found.start()])?;
                 for part in &parts {
                     match part {
@@ -166,6 +170,20 @@ pub fn regex_replace(x: &StringTensor, regex: &Regex, rewrite: &[u8], global: bo
         out.end()?;
     }
     out.finish(x.shape().clone())
+}
+
+/// Whether a match is empty and lies between the bytes of one character. RE2 finds empty matches between characters only.
+fn splits_char(value: &[u8], found: &Match<'_>) -> bool {
+    let at = found.start();
+    if !found.is_empty() || value.get(at).is_none_or(|byte| byte & 0xc0 != 0x80) {
+        return false;
+    }
+    // A character has at most four bytes.
+    (at.saturating_sub(3)..at).any(|start| {
+        let end = value.len().min(start + 4);
+        let text = value[start..end].utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        text.chars().next().is_some_and(|first| start + first.len_utf8() > at)
+    })
 }
 
 enum RewritePart {

@@ -135,7 +135,9 @@ pub fn split(x: &StringTensor, separator: &[u8], limit: Option<usize>) -> Result
     let mut splits = list_with_capacity(values.len() + 1)?;
     splits.push(0i64);
     for value in values.iter() {
-        if separator.is_empty() {
+        if limit == Some(0) {
+            out.push(value)?;
+        } else if separator.is_empty() {
             split_space(value, limit, &mut out)?;
         } else if !value.is_empty() {
             split_at(value, separator, limit, &mut out)?;

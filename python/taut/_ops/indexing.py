@@ -243,7 +243,9 @@ def dynamic_stitch(indices: Sequence, data: Sequence, name: str | None = None) -
     places = raw.concat([raw.reshape(one, [-1, 1]) for one in indices], 0)
     rows = raw.concat([raw.reshape(one, [-1, *rest]) for one in data], 0)
     count = max(value_range(one)[1] for one in indices) + 1
-    return raw.tensor_scatter_update(raw.zeros([count, *rest], rows.dtype), places, rows)
+    from .creation import zeros
+
+    return raw.tensor_scatter_update(zeros([count, *rest], rows.dtype), places, rows)
 
 
 def unravel_index(indices: TensorLike, dims: ShapeLike, name: str | None = None) -> Tensor:

@@ -136,6 +136,7 @@ class Dataset(PythonStages):
             return made._with_cardinality(1)
         made = Dataset(_native.Dataset.from_tensors(boxed(element)), lambda: known)
         if _composites.has_composites(element):
+            # The element is a batch of its rows.
             made._composites = _composites.kinds(element).batched(1)
         return made
 

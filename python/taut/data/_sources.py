@@ -227,7 +227,7 @@ def make_csv_dataset(
     from ..io import matching
 
     patterns = file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]
-    files = sorted({path for pattern in patterns for path in matching(pattern)})
+    files = sorted(path for pattern in patterns for path in matching(pattern))
     if not files:
         raise InvalidArgumentError(f"no file matches {file_pattern!r}")
     if column_names is None:
@@ -362,6 +362,7 @@ def from_arrow(table: Any, columns: Any = None) -> Dataset:
     """The rows of a `pyarrow.Table`, or of a `datasets.Dataset` of Hugging Face, as dicts. Memory is shared."""
     table = getattr(table, "with_format", lambda _: table)("arrow")[:] if hasattr(table, "with_format") else table
     if columns is not None:
+        _check_columns("from_arrow", list(columns), list(table.column_names))
         table = table.select(list(columns))
     return Dataset.from_tensor_slices(columns_of(table))
 

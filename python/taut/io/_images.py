@@ -20,8 +20,31 @@ def _decode(
         raise InvalidArgumentError(f"contents must be a scalar, got shape {text.shape}")
     if (channels or 0) not in allowed:
         raise InvalidArgumentError(f"channels must be one of {', '.join(map(str, allowed))}, got {channels}")
+    form = _native.image_format(text)
+    is_png = form == "png"
+    if form == "gif":
+        image = _only_frame(decode_gif(contents), channels or 0)
+        return _widened(image) if dtypes.as_dtype(dtype) == dtypes.uint16 else image
+    is_wide = dtypes.as_dtype(dtype) == dtypes.uint16
     with _origins.named(contents):
-        return _native.decode_image(text, channels or 0, dtypes.as_dtype(dtype) == dtypes.uint16)
+        image = _native.decode_image(text, channels or 0, is_wide and is_png)
+    return image if is_png or not is_wide else _widened(image)
+
+
+def _only_frame(frames: _native.Tensor, channels: int) -> _native.Tensor:
+    """The image of a GIF that has one, which has three channels."""
+    if channels not in (0, 3):
+        raise InvalidArgumentError(f"channels of a GIF must be 0 or 3, got {channels}")
+    if frames.shape[0] != 1:
+        raise InvalidArgumentError(
+            f"expected one image, got a GIF of {frames.shape[0]}: use decode_gif or decode_image"
+        )
+    return frames[0]
+
+
+def _widened(image: _native.Tensor) -> _native.Tensor:
+    """Pixels of 8 bits as the upper bytes of 16."""
+    return raw.cast(image, dtypes.uint16) * 256
 
 
 def decode_jpeg(
@@ -34,7 +57,9 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> _native.Tensor:
-    """Decodes a JPEG image: uint8 [height, width, channels]. Pixels may differ from other decoders by rounding."""
+    """Decodes a JPEG image: uint8 [height, width, channels], computed as with TensorFlow's `dct_method`
+    INTEGER_ACCURATE; other decoders may round differently.
+    """
     for parameter, value, default in (
         ("fancy_upscaling", fancy_upscaling, True),
         ("try_recover_truncated", try_recover_truncated, False),
@@ -88,15 +113,22 @@ def decode_image(
     False. Floats are in [0, 1].
     """
     dtype = dtypes.as_dtype(dtype)
-    if _native.image_format(_native.string_tensor(contents)) == "gif":
+    form = _native.image_format(_native.string_tensor(contents))
+    # A float has the bits that a PNG may have; other types are converted from uint16.
+    is_wide = dtype not in (dtypes.uint8, dtypes.float32) or (dtype == dtypes.float32 and form == "png")
+    if form == "gif":
+        if channels not in (None, 0, 1, 3):
+            raise InvalidArgumentError(f"channels of a GIF must be 0, 1 or 3, got {channels}")
         frames = decode_gif(contents)
         image = frames if expand_animations else frames[0]
         if channels == 1:
             from .._ops.color import rgb_to_grayscale
 
             image = rgb_to_grayscale(image)
+        if is_wide:
+            image = _widened(image)
     else:
-        image = _decode(contents, channels, dtype)
+        image = _decode(contents, channels, dtypes.uint16 if is_wide else dtypes.uint8)
     if image.dtype == dtype:
         return image
     from .._ops.color import convert_image_dtype

@@ -5,12 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
+from .._common import refuse_option
 
 
 class TFRecordOptions:
     """How a TFRecord file is written."""
 
-    def __init__(self, compression_type: str | None = None) -> None:
+    def __init__(
+        self,
+        compression_type: str | None = None,
+        flush_mode: Any = None,
+        input_buffer_size: int | None = None,
+        output_buffer_size: int | None = None,
+        window_bits: int | None = None,
+        compression_level: int | None = None,
+        compression_method: int | None = None,
+        mem_level: int | None = None,
+        compression_strategy: int | None = None,
+    ) -> None:
+        for parameter, value in (
+            ("flush_mode", flush_mode),
+            ("input_buffer_size", input_buffer_size),
+            ("output_buffer_size", output_buffer_size),
+            ("window_bits", window_bits),
+            ("compression_level", compression_level),
+            ("compression_method", compression_method),
+            ("mem_level", mem_level),
+            ("compression_strategy", compression_strategy),
+        ):
+            refuse_option("TFRecordOptions", parameter, value, "the encoder chooses it", None)
         if compression_type not in (None, "", "GZIP", "ZLIB"):
             raise ValueError(f"compression_type must be '', 'GZIP' or 'ZLIB', got {compression_type!r}")
         self.compression_type = compression_type or ""

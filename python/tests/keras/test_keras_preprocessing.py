@@ -113,3 +113,14 @@ def test_tensorboard_files_are_written(tmp_path):
     assert sum(b"epoch_loss" in event for event in events) == 2
     assert any(b"graph_keras_model" in event for event in events)
     assert any(b"kernel/histogram" in event for event in events)
+
+
+def test_a_row_without_tokens_is_encoded_as_zeros():
+    encode = keras.layers.CategoryEncoding(num_tokens=3, output_mode="multi_hot")
+    assert np.asarray(encode(np.zeros([0], np.int32))).tolist() == [0, 0, 0]
+    assert np.asarray(encode(np.zeros([2, 0], np.int32))).tolist() == [[0, 0, 0]] * 2
+
+
+def test_boundaries_must_be_ascending():
+    with pytest.raises(ValueError, match=r"bins must be ascending, got \[1.0, 0.0\]"):
+        keras.layers.Discretization(bin_boundaries=[1.0, 0.0])(np.array([0.5], np.float32))

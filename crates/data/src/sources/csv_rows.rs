@@ -80,6 +80,7 @@ impl CsvColumn {
         let invalid = |field: &[u8], dtype: DType| {
             let got = String::from_utf8_lossy(field);
             format_error(format!("field {column} must be {dtype}, got {got:?}"))
+                .help("read its column as strings, or leave such rows out with `ignore_errors`")
         };
         macro_rules! number {
             ($values:ident, $default:ident, $type:ty, $dtype:expr $(, $other:expr)?) => {
@@ -138,7 +139,10 @@ fn push_row<'a>(
     let is_valid = if format.select.is_some() { len >= wanted } else { len == wanted };
     if !is_valid {
         let at_least = if format.select.is_some() { "at least " } else { "" };
-        return Err(format_error(format!("a row must have {at_least}{wanted} fields, got {len}")));
+        let message = format!("a row must have {at_least}{wanted} fields, got {len}");
+        return Err(
+            format_error(message).help("correct the row, or leave such rows out with `ignore_errors`")
+        );
     }
     for (i, (column, values)) in columns.iter().zip(out).enumerate() {
         let index = format.select.as_ref().map_or(i, |select| select[i]);

@@ -330,7 +330,7 @@ pub fn fixed_length_records(
                     "the file must have whole records of {record} bytes and a footer of {footer}, got {} bytes at the end",
                     out.len()
                 );
-                return Err(format_error(message));
+                return Err(format_error(message).help("choose other sizes, or leave the rest out with `ignore_errors`"));
             }
             ahead.extend(out.drain(record..));
             Ok(true)

@@ -4,7 +4,7 @@
 //! checksum is CRC-32C, rotated and offset so that it can be part of data that has a checksum itself.
 
 use super::files::FileSet;
-use super::{format_error, read_error};
+use super::{INCOMPLETE, format_error, read_error};
 use crate::dataset::Dataset;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use std::fs::File;
@@ -29,7 +29,7 @@ pub fn tf_records(files: &FileSet) -> Dataset<StringTensor> {
 /// Reads the next record. Returns false at the end of the file.
 fn read_record(contents: &mut impl Read, offset: &mut u64, out: &mut Vec<u8>) -> Result<bool> {
     let mut head = [0; 12];
-    let truncated = |at: u64| format_error(format!("the record at byte {at} is truncated"));
+    let truncated = |at: u64| format_error(format!("the record at byte {at} is truncated")).help(INCOMPLETE);
     match read_up_to(contents, &mut head)? {
         0 => return Ok(false),
         12 => {}
@@ -50,7 +50,8 @@ fn read_record(contents: &mut impl Read, offset: &mut u64, out: &mut Vec<u8>) ->
         return Err(truncated(*offset));
     }
     if masked(crc32c(out)).to_le_bytes() != check {
-        return Err(format_error(format!("the record at byte {offset} must match its checksum")));
+        let message = format!("the record at byte {offset} must match its checksum");
+        return Err(format_error(message).help(INCOMPLETE));
     }
     *offset += 16 + len;
     Ok(true)

@@ -66,14 +66,16 @@ pub fn decode_image(bytes: &[u8], channels: usize, wide: bool) -> Result<Tensor>
 }
 
 fn decode(bytes: &[u8], channels: usize, wide: bool, at: Location) -> Result<Tensor> {
-    if image_format(bytes).is_none() {
+    let Some(format) = image_format(bytes) else {
         return Err(format_error("the bytes must be a BMP, GIF, JPEG, PNG or WebP image"));
-    }
-    if image_format(bytes) == Some(ImageFormat::Jpeg)
-        && !wide
-        && let Some(image) = decode_jpeg(bytes, channels, at)?
-    {
-        return Ok(image);
+    };
+    if format == ImageFormat::Jpeg {
+        if !has_end_marker(bytes) {
+            return Err(format_error("the picture ends early: it has no end marker"));
+        }
+        if !wide && let Some(image) = decode_jpeg(bytes, channels, at)? {
+            return Ok(image);
+        }
     }
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
     reader.limits(limits(bytes.len()));
@@ -98,17 +100,18 @@ fn decode(bytes: &[u8], channels: usize, wide: bool, at: Location) -> Result<Ten
     let (height, width) = (image.height() as usize, image.width() as usize);
     let channels = if channels == 0 { image.color().channel_count() as usize } else { channels };
     if wide {
-        let pixels = match channels {
-            1 => image.into_luma16().into_raw(),
-            2 => image.into_luma_alpha16().into_raw(),
-            3 => image.into_rgb16().into_raw(),
-            _ => image.into_rgba16().into_raw(),
-        };
+        let pixels = wide_pixels(image, channels);
         let spec = Spec::new(DType::U16, [height, width, channels]);
         return Tensor::build(spec, Category::Dataset, at, |out| out.slice::<u16>().copy_from_slice(&pixels));
     }
+    let has_color = matches!(image.color(), ColorType::Rgb16 | ColorType::Rgba16);
+    let is_deep = has_color || matches!(image.color(), ColorType::L16 | ColorType::La16);
     let pixels = match channels {
-        1 => grey(image, image_format(bytes) == Some(ImageFormat::Png)),
+        // The upper bytes, as libpng has them.
+        _ if is_deep && !(has_color && channels <= 2) => {
+            wide_pixels(image, channels).into_iter().map(|value| (value >> 8) as u8).collect()
+        }
+        1 => grey(image, format == ImageFormat::Png),
         2 => image.into_luma_alpha8().into_raw(),
         3 => image.into_rgb8().into_raw(),
         _ => image.into_rgba8().into_raw(),
@@ -121,9 +124,6 @@ fn decode(bytes: &[u8], channels: usize, wide: bool, at: Location) -> Result<Ten
 /// channels, or as luminance and chroma: the caller converts them.
 fn decode_jpeg(bytes: &[u8], channels: usize, at: Location) -> Result<Option<Tensor>> {
     let damaged = |error: zune_jpeg::errors::DecodeErrors| format_error(format!("{error:?}"));
-    if !has_end_marker(bytes) {
-        return Err(format_error("the picture ends early: it has no end marker"));
-    }
     // As the crate `image` does.
     let options =
         DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
@@ -154,6 +154,16 @@ fn has_end_marker(bytes: &[u8]) -> bool {
     let coded = || bytes.windows(2).rposition(|marker| marker == PIXELS).unwrap_or(0);
     // Few pictures have anything behind the marker.
     bytes.ends_with(&END) || bytes[coded()..].windows(2).any(|marker| marker == END)
+}
+
+/// The pixels with 16 bits each.
+fn wide_pixels(image: DynamicImage, channels: usize) -> Vec<u16> {
+    match channels {
+        1 => image.into_luma16().into_raw(),
+        2 => image.into_luma_alpha16().into_raw(),
+        3 => image.into_rgb16().into_raw(),
+        _ => image.into_rgba16().into_raw(),
+    }
 }
 
 /// Grey pixels, with the weights of JPEG's luminance; rounded down for PNG, as libpng does.

@@ -79,4 +79,7 @@ def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, spars
     x = convert_to_tensor(x)
     rows = 1 if len(x.shape) > 1 else 0
     codes = one_hot(tf.cast(x, "int32"), num_classes, axis, dtype, sparse)
-    return tf.reduce_any(codes, axis=rows) if type_of(codes) == "bool" else tf.reduce_max(codes, axis=rows)
+    if type_of(codes) == "bool":
+        return tf.reduce_any(codes, axis=rows)
+    # A row without integers has no maximum.
+    return tf.reduce_max(codes, axis=rows) if codes.shape[rows] != 0 else tf.reduce_sum(codes, axis=rows)

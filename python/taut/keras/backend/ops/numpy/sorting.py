@@ -50,7 +50,10 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> tf.Te
 
 def digitize(x: Any, bins: Any) -> tf.Tensor:
     """Returns the index of the bin of each element, for ascending `bins`."""
-    return searchsorted(convert_to_tensor(bins), x, side="right")
+    bins = convert_to_tensor(bins)
+    if not bins.is_symbolic and not bool(tf.reduce_all(bins[1:] >= bins[:-1])):
+        raise ValueError(f"digitize: bins must be ascending, got {bins.numpy().tolist()}")
+    return searchsorted(bins, x, side="right")
 
 
 def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) -> tf.Tensor:
