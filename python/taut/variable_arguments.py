@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from .variable import Variable
 
 #: The objects that stand in for variables, by trace and variable.
-_stand_ins: weakref.WeakValueDictionary[tuple[int, int], Variable] = weakref.WeakValueDictionary()
+_placeholders: weakref.WeakValueDictionary[tuple[int, int], Variable] = weakref.WeakValueDictionary()
 
 
 def find(key: tuple[int, int]) -> Variable | None:
     """The object that stands in for a variable in a trace."""
-    return _stand_ins.get(key)
+    return _placeholders.get(key)
 
 
-def stand_in(original: Variable, handle: _native.VariableHandle) -> Variable:
+def placeholder(original: Variable, handle: _native.VariableHandle) -> Variable:
     """The object that stands in for a variable in the trace that a handle belongs to."""
     key = handle.key
     assert key is not None
-    found = _stand_ins.get(key)
+    found = _placeholders.get(key)
     if found is None:
         found = _native.Variable.__new__(type(original), handle)
         found.__dict__["_original"] = original
-        _stand_ins[key] = found
+        _placeholders[key] = found
     return found
 
 
@@ -56,11 +56,11 @@ def original(variable: Any) -> Any:
 
 def are_held(keys: list[tuple[int, int]]) -> bool:
     """Whether something holds an object that stood in for a variable, after the trace."""
-    if not any(key in _stand_ins for key in keys):
+    if not any(key in _placeholders for key in keys):
         return False
     # Functions that refer to themselves, such as bodies of loops, are freed by the garbage collector.
     gc.collect()
-    return any(key in _stand_ins for key in keys)
+    return any(key in _placeholders for key in keys)
 
 
 class Observer:

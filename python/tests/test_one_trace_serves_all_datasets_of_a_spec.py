@@ -89,10 +89,10 @@ def test_a_smaller_last_batch():
 
 
 def test_functions_that_make_stages_are_traced_for_each_dataset():
-    def doubled(dataset):
+    def twofold(dataset):
         return dataset.map(lambda x: x * 2).reduce(tf.constant(0, tf.int64), lambda s, x: s + x)
 
-    f = tf.function(doubled)
+    f = tf.function(twofold)
     one, other = ranged(3), ranged(5, 9)
     # TensorFlow needs one trace.
     assert [int(f(d)) for d in (one, other, one)] == [6, 52, 6]

@@ -131,21 +131,21 @@ where
         let by_identity = self.by_identity.load(Ordering::Relaxed) || is_bound_by_identity();
         if has_variables(arguments) && !by_identity {
             let ids = variables(arguments).iter().map(Variable::untraced_id).collect();
-            let stand_ins = VariableArguments::begin(ids);
+            let placeholders = VariableArguments::begin(ids);
             let traced = self.trace_once(signature, may_create, context, |inputs| {
-                stand_ins.bind(|| arguments.rebuild(&mut inputs.iter().cloned()))
+                placeholders.bind(|| arguments.rebuild(&mut inputs.iter().cloned()))
             });
-            let stand_ins = stand_ins.arguments();
+            let placeholders = placeholders.arguments();
             // Its code is the same in the traces to come.
-            self.by_identity.fetch_or(stand_ins.is_rejected(), Ordering::Relaxed);
+            self.by_identity.fetch_or(placeholders.is_rejected(), Ordering::Relaxed);
             match traced {
-                Ok((traced, _)) if stand_ins.is_rejected() => created = traced.created,
-                Err(_) if stand_ins.is_rejected() => {}
+                Ok((traced, _)) if placeholders.is_rejected() => created = traced.created,
+                Err(_) if placeholders.is_rejected() => {}
                 Err(error) => return Err(error),
                 Ok((traced, template)) => {
                     // A variable that the function creates may belong to one that it was given: to its first one, say.
-                    let depends = stand_ins.is_by_identity() || !traced.created.is_empty();
-                    let direct_uses = (!depends).then(|| stand_ins.direct_uses());
+                    let depends = placeholders.is_by_identity() || !traced.created.is_empty();
+                    let direct_uses = (!depends).then(|| placeholders.direct_uses());
                     return Ok(TracedBody { traced, template, direct_uses });
                 }
             }

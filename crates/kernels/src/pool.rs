@@ -101,7 +101,7 @@ pub fn for_each_with_slot<T: Send>(
             work(task, &mut slots[..len]);
         });
     }
-    let shares = [const { Line(Share::EMPTY) }; MOST_SHARES];
+    let shares = [const { Line(Share::empty()) }; MOST_SHARES];
     let shares = &shares[..count];
     publish(shares, tasks);
     for_each_mut(&mut slots[..count * len], len, |first, slot| {
@@ -195,7 +195,7 @@ static JOB: AtomicPtr<Job<'static>> = AtomicPtr::new(ptr::null_mut());
 static PUBLISHED: Line<AtomicUsize> = Line(AtomicUsize::new(0));
 
 /// Chunks of the job that are not claimed, a share for each thread.
-static SHARES: [Line<Share>; MOST_SHARES] = [const { Line(Share::EMPTY) }; MOST_SHARES];
+static SHARES: [Line<Share>; MOST_SHARES] = [const { Line(Share::empty()) }; MOST_SHARES];
 
 /// How many shares the job has.
 static SHARE_COUNT: AtomicUsize = AtomicUsize::new(1);
@@ -291,7 +291,9 @@ fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
 struct Share(AtomicU64);
 
 impl Share {
-    const EMPTY: Share = Share(AtomicU64::new(0));
+    const fn empty() -> Share {
+        Share(AtomicU64::new(0))
+    }
 
     /// Makes the chunks from `first` to `end` claimable.
     fn publish(&self, first: usize, end: usize) {
@@ -300,14 +302,14 @@ impl Share {
 
     /// Claims the first chunk, or the last one.
     #[inline]
-    fn claim(&self, is_own: bool) -> Option<usize> {
+    fn claim(&self, from_start: bool) -> Option<usize> {
         let mut found = self.0.load(Ordering::Relaxed);
         loop {
             let (first, end) = (found as u32, (found >> 32) as u32);
             if first >= end {
                 return None;
             }
-            let (chunk, left) = if is_own { (first, found + 1) } else { (end - 1, found - (1 << 32)) };
+            let (chunk, left) = if from_start { (first, found + 1) } else { (end - 1, found - (1 << 32)) };
             // A successful claim must observe the job that was published with the share, hence the acquire.
             match self.0.compare_exchange_weak(found, left, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(chunk as usize),
@@ -317,7 +319,7 @@ impl Share {
     }
 }
 
-/// Makes `0..count` claimable. Whoever claims a chunk observes what was stored before.
+/// Makes `0..count` claimable. A claim observes what was stored before.
 fn publish(shares: &[Line<Share>], count: usize) {
     let parts = shares.len();
     // Neither product overflows: a count is less than 2^32.

@@ -9,7 +9,7 @@ use crate::nest::{Leaves, StaticValue, Tree};
 use crate::plan::Plan;
 use crate::recording;
 use crate::thread_bound::ThreadBound;
-use crate::variable::{call_with_stand_ins, wrap_variable};
+use crate::variable::{call_with_placeholders, wrap_variable};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -59,7 +59,7 @@ fn run(py: Python<'_>, body: &Bound<'_, PyAny>, arguments: &Tree) -> PyResult<Tr
             variables.push(variable);
         }
     });
-    call_with_stand_ins(py, &variables, || {
+    call_with_placeholders(py, &variables, || {
         // Their last references here are dropped: what is alive then is held by the function's code.
         let result = body.call(args, Some(&kwargs))?;
         drop(kwargs);
@@ -72,6 +72,7 @@ impl Function {
     #[new]
     #[pyo3(signature = (body, name, jit_compile=true, reduce_retracing=false, on_retrace="warn", cache_bytes=None,
                         input_signature=None, fuse=true, memory_budget=None, trace_each_variable=false))]
+    #[expect(clippy::fn_params_excessive_bools, reason = "keyword arguments in Python")]
     fn new(
         body: Py<PyAny>,
         name: &str,

@@ -318,7 +318,7 @@ pub fn image_format(py: Python<'_>, contents: &Bound<'_, PyAny>) -> PyResult<Opt
 
 /// The contents of a file.
 #[pyfunction]
-pub fn read_file<'py>(py: Python<'py>, path: PathBuf) -> Object<'py> {
+pub fn read_file(py: Python<'_>, path: PathBuf) -> Object<'_> {
     let contents = py.detach(|| std::fs::read(path))?;
     wrap_strings(py, call(py, contents.len(), || StringTensor::scalar(&contents))?)
 }

@@ -282,7 +282,7 @@ impl GradientTape {
         source: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (target, asked) = (&convert::tensor(target)?, tree(source)?);
-        let wanted = &self::sources(&asked);
+        let wanted = &sources(&asked);
         let inner = self.unused(py)?;
         let shared = SameThreadTape(&inner);
         let found = call_back(py, move || shared.get().batch_jacobian(target, wanted))?;

@@ -40,7 +40,7 @@ fn argument_key(variable: &taut::Variable) -> Option<(u64, u64)> {
     variable.argument_of().map(|trace| (trace.number(), variable.untraced_id()))
 }
 
-fn arguments_module<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
+fn arguments_module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     PyModule::import(py, "taut.variable_arguments")
 }
 
@@ -53,12 +53,12 @@ pub fn argument_object<'py>(
         return Ok(object.clone());
     }
     let handle = Bound::new(object.py(), VariableHandle(variable.clone()))?;
-    arguments_module(object.py())?.getattr("stand_in")?.call1((object, handle))
+    arguments_module(object.py())?.getattr("placeholder")?.call1((object, handle))
 }
 
 /// Calls a function that is being traced with objects that stand for variables. What shows that it depends on those is noted.
-pub fn call_with_stand_ins<'py, R>(
-    py: Python<'py>,
+pub fn call_with_placeholders<R>(
+    py: Python<'_>,
     variables: &[&taut::Variable],
     call: impl FnOnce() -> PyResult<R>,
 ) -> PyResult<R> {

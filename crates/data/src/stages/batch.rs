@@ -109,7 +109,7 @@ fn groups(count: u64, size: u64, exact: bool) -> u64 {
 
 impl<T: DatasetElement, J: Collate<T>> BatchCursor<T, J> {
     /// Skips the rest of a batch that the memory did not suffice for.
-    fn settle(&mut self) -> Result<()> {
+    fn skip_rest(&mut self) -> Result<()> {
         let owed = std::mem::take(&mut self.owed);
         self.read += if owed > 0 { self.input.skip(owed)? } else { 0 };
         Ok(())
@@ -128,7 +128,7 @@ impl<T: DatasetElement, J: Collate<T>> BatchCursor<T, J> {
 
 impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
     fn next(&mut self) -> Result<Option<T>> {
-        self.settle()?;
+        self.skip_rest()?;
         if J::STACKS
             && let Some((found, stacked)) = self.input.try_stack(self.size)
         {
@@ -171,7 +171,7 @@ impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
     }
 
     fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
-        self.settle()?;
+        self.skip_rest()?;
         let size = self.size as u64;
         let skipped = self.input.skip(count.saturating_mul(size))?;
         self.read += skipped;

@@ -254,7 +254,7 @@ fn long_lines_are_split_and_sorted() {
     let len = 2 * UNCHECKED + 7;
     let mut slots: Vec<u32> = (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) >> 4).collect();
     let mut expected = slots.clone();
-    expected.sort();
+    expected.sort_unstable();
     sort_slots(&mut slots);
     assert!(slots == expected);
 }
