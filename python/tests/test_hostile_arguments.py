@@ -80,7 +80,7 @@ REFUSED = {
         "expected integers|not supported|must be int",
     ),
     "template": (lambda: tf.strings.format(3, [1]), "template and placeholder must be strings, got 3"),
-    "encoding": (lambda: tf.strings.unicode_decode("a", 3), "the encoding must be 'UTF-8'"),
+    "encoding": (lambda: tf.strings.unicode_decode("a", 3), "the encoding must be a string, got 3"),
     "numbers as datasets": (
         lambda: tf.data.Dataset.sample_from_datasets([1.0, 2.0]),
         "sample_from_datasets: expected datasets, got 1.0",

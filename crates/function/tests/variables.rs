@@ -472,7 +472,7 @@ fn a_variable_can_be_initialised_from_another() {
 #[test]
 fn traces_for_dropped_variables_are_removed() {
     let _ledger = ledger_check();
-    let f = function(|v: &Variable| mul(v, 2.0));
+    let f = function(|v: &Variable| mul(v, 2.0)).trace_each_variable(true);
     let mut most = 0;
     for i in 0..50 {
         let v = Variable::new(vector_f32(&[i as f32; 1000])).unwrap();
