@@ -123,6 +123,27 @@ def test_the_peak_is_linear_in_the_steps(form):
     assert (third - second) * 64 == (second - first) * 896
 
 
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_the_work_of_a_step_does_not_depend_on_the_steps(form):
+    """Counted, not timed: the bytes and the arithmetic of the kernels that ran, which the profile derives from their shapes."""
+
+    def work(steps):
+        given = arguments(steps)
+        f = tf.function(gradients(form))
+        f(*given)
+        with tf.profiler.Profile(capacity=1_000_000) as profile:
+            f(*given)
+        calls = profile.by_op()
+        assert sum(profile.dropped) == 0
+        rates = [(call.gigabytes or 0.0, call.gflops or 0.0) for call in calls]
+        return np.array([[call.seconds * one for one in pair] for call, pair in zip(calls, rates)]).sum(0)
+
+    if form is array_in_parts:
+        pytest.skip("one op per written element")
+    first, second, third = work(64), work(1024), work(16384)
+    np.testing.assert_allclose((third - second) / (16384 - 1024), (second - first) / (1024 - 64), rtol=0.01)
+
+
 def test_a_written_array_forgets_the_tensor_it_was_made_of():
     rows = tf.constant([[1.0], [2.0], [3.0]])
     array = tf.TensorArray(tf.float32, 3).unstack(rows)
