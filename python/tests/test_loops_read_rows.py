@@ -131,7 +131,7 @@ def test_the_work_of_a_step_does_not_depend_on_the_steps(form):
         given = arguments(steps)
         f = tf.function(gradients(form))
         f(*given)
-        with tf.profiler.Profile(capacity=1_000_000) as profile:
+        with tf.profiler.Profile(capacity=4_000_000) as profile:
             f(*given)
         calls = profile.by_op()
         assert sum(profile.dropped) == 0
