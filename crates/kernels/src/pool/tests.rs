@@ -207,3 +207,24 @@ fn interrupted_work_ends_and_the_next_job_is_whole() {
         covers(1000, 7);
     }
 }
+
+#[test]
+fn every_task_has_a_slot_of_its_own() {
+    for threads in [1, 2, 3, 8] {
+        let _turn = with_threads(threads);
+        for (slots, tasks) in [(1, 5), (2, 1), (2, 100), (3, 100), (8, 9), (100, 300)] {
+            let runs: Vec<AtomicU32> = (0..tasks).map(|_| AtomicU32::new(0)).collect();
+            let mut scratch = vec![0; slots * 4];
+            for_each_with_slot(&mut scratch, 4, tasks, |task, slot| {
+                assert_eq!(slot.len(), 4);
+                // Another task in this slot would change what was written before.
+                slot.fill(task);
+                thread::yield_now();
+                assert!(slot.iter().all(|&x| x == task));
+                runs[task].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(runs.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{threads} threads, {slots} slots");
+        }
+        for_each_with_slot(&mut [0u8; 0], 4, 0, |_, _| unreachable!("there are no tasks"));
+    }
+}
