@@ -52,17 +52,7 @@ def _reduced(x: Any, axis: int, whole: Callable, segment: str) -> Any:
         return whole(x, axis)
     if axis > 1:
         return x.with_values(_reduced(x.values, axis - 1, whole, segment))
-    if isinstance(x.values, RaggedTensor):
-        return _reduced_rows(x, axis, segment)
-    lengths = np.diff(splits_of(x))
-    if axis == 0:
-        places, count = (
-            np.arange(int(lengths.sum())) - np.repeat(splits_of(x)[:-1], lengths),
-            int(lengths.max(initial=0)),
-        )
-    else:
-        places, count = np.repeat(np.arange(len(lengths)), lengths), len(lengths)
-    return _segments(segment, x.values, places, count)
+    return _reduced_rows(x, axis, segment)
 
 
 def _segments(segment: str, values: Any, places: np.ndarray, count: int) -> Any:
@@ -72,7 +62,7 @@ def _segments(segment: str, values: Any, places: np.ndarray, count: int) -> Any:
 
 
 def _reduced_rows(x: RaggedTensor, axis: int, segment: str) -> Any:
-    """Reduces the first or second axis of a ragged tensor whose values are ragged: rows are combined element by element."""
+    """Reduces the first or second axis of a ragged tensor: its rows, or its values, are combined element by element."""
     lengths = np.diff(splits_of(x))
     if axis == 0:
         places, count = (
