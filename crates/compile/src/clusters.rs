@@ -184,7 +184,8 @@ impl<'a> FusionClusters<'a> {
             if near.len() > 1 && self.recompute_in(number, &readers, &near) {
                 return;
             }
-            if plain.first().is_some_and(|&first| self.join(number, first)) {
+            // The latest first; the backward pass reads much of what the forward pass reads, too, and can be reached from there.
+            if plain.iter().any(|&home| self.join(number, home)) {
                 return;
             }
         }

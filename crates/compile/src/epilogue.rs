@@ -19,6 +19,9 @@ use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Form, Graph, Kernel, Op, Result, Spec};
 use taut_kernels::elementwise::{Binary, Code};
 
+/// Up to this many bytes, copying a summand costs less than an epilogue, which is called for each row of each block of the product.
+const COPIED: usize = 256 << 10;
+
 pub(crate) fn fuse_epilogue(graph: Cow<'_, Graph>, context: &mut PassContext) -> Result<Graph> {
     let fused = std::mem::take(&mut context.fused_nodes);
     let fusions = EpilogueFinder::find(&graph, fused, context.options)?;
@@ -138,15 +141,15 @@ impl<'a> EpilogueFinder<'a> {
         Ok(Some(EpilogueFusion { product, epilogue, position: at, op, operands }))
     }
 
-    /// The fusion of a product with its addition to an input of the graph that nothing else reads, such as the sum of a loop. It is
-    /// computed in place, without memory for the product.
+    /// The fusion of a product with its addition to a value that nothing else reads: an input, such as the sum of a loop, or the sum of
+    /// earlier products. It is computed in place, without memory for the product.
     fn accumulation(&self, product: usize, id: ValueId, addition: usize) -> Option<EpilogueFusion> {
         let (graph, node) = (self.graph, &self.graph.nodes[addition]);
         let [a, b] = node.inputs[..] else { return None };
         let sum = if a == id { b } else { a };
         let form = node.op.form(&self.input_specs(node));
         let is_sum = matches!(form, Form::Elementwise(Code::Binary(Binary::Add)))
-            && matches!(graph.values[sum.index()].origin, Origin::Input(_))
+            && self.is_summand(sum, product)
             && graph.spec(sum) == graph.spec(id)
             && self.uses[sum.index()] == 1;
         if !is_sum || a == b {
@@ -157,6 +160,17 @@ impl<'a> EpilogueFinder<'a> {
         let op = fusible.fuse_accumulation(&specs)?;
         let operands = std::iter::once(sum).collect();
         Some(EpilogueFusion { product, epilogue: addition, position: product, op, operands })
+    }
+
+    /// Whether a product may be added to a value: an input, or one that is computed before the product. A view is copied first.
+    fn is_summand(&self, id: ValueId, product: usize) -> bool {
+        match self.graph.values[id.index()].origin {
+            Origin::Input(_) => true,
+            Origin::Node { node, .. } => {
+                node < product && (self.graph.base(id) == id || self.graph.spec(id).bytes() <= COPIED)
+            }
+            Origin::Constant(_) => false,
+        }
     }
 
     /// The node that computes a value, if it is a product of this spec and the value has a single use.

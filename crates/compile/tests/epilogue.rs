@@ -5,13 +5,14 @@ mod common;
 use common::assert_agree;
 use taut_autodiff::{DenseGradient, gradients};
 use taut_compile::{CompileOptions, compile};
+use taut_core::graph::Node;
 use taut_core::ops::binary::{add, maximum, mul, sub};
 use taut_core::ops::contract::{matmul, matmul_with};
-use taut_core::ops::reduce::sum;
+use taut_core::ops::reduce::{cumsum, sum};
 use taut_core::ops::sample;
-use taut_core::ops::shape::{reverse, transpose};
-use taut_core::ops::unary::{cast, exp, gelu, neg, relu, silu, square, tanh};
-use taut_core::{DType, Graph, Result, Spec, Tensor, trace};
+use taut_core::ops::shape::{reverse, slice, transpose};
+use taut_core::ops::unary::{cast, exp, gelu, neg, relu, sigmoid, silu, square, tanh};
+use taut_core::{DType, Graph, Kernel, Result, Spec, Tensor, s, trace};
 use taut_exec::{Executable, RunInput};
 use taut_kernels::pool;
 use taut_memory::testing::ledger_check;
@@ -217,6 +218,52 @@ fn a_sum_of_products_is_computed_in_place() {
     none(&tensors(DType::F32, &[&[8, 2], &[2, 8], &[8, 8]]), &|x| Ok(vec![add(product(x)?, &x[2])?]));
     none(&tensors(DType::F64, &[&[8, 513], &[513, 8], &[8, 8]]), &|x| Ok(vec![add(product(x)?, &x[2])?]));
     none(&tensors(DType::BF16, &[&[8, 6], &[6, 8], &[8, 8]]), &|x| Ok(vec![add(product(x)?, &x[2])?]));
+}
+
+/// The sum of several products is computed in place of the first one: the gradient of a variable that is used several times.
+#[test]
+fn several_products_are_added_in_place() {
+    let _ledger = ledger_check();
+    for dtype in [DType::F32, DType::F64] {
+        let x = tensors(dtype, &[&[40, 16], &[16, 60], &[40, 8], &[8, 60], &[40, 30], &[30, 60]]);
+        let graph = checked(&x, |x| {
+            let products = x.chunks(2).map(|pair| matmul(&pair[0], &pair[1]));
+            Ok(vec![products.reduce(|sum, product| add(sum?, product?)).unwrap()?])
+        });
+        assert_eq!((graph.nodes.len(), accumulations(&graph), epilogues(&graph)), (3, 2, 0), "{graph}");
+        let program = Program::new(&graph).unwrap();
+        assert_eq!(program.peak_bytes(), 40 * 60 * dtype.size(), "the result, and nothing else");
+    }
+}
+
+/// A row of a matrix that is read before the product is copied, and the product is added to the copy.
+#[test]
+fn a_product_is_added_to_a_view() {
+    let _ledger = ledger_check();
+    let x = tensors(DType::F32, &[&[32, 16], &[16, 48], &[3, 32, 48]]);
+    let graph = checked(&x, |x| {
+        let rows = cumsum(&x[2], 0, false, false)?;
+        Ok(vec![add(slice(rows, &s![1])?, matmul(&x[0], &x[1])?)?])
+    });
+    assert_eq!((accumulations(&graph), epilogues(&graph)), (1, 0), "{graph}");
+}
+
+/// What both the forward and the backward pass read is computed by the kernel of the forward pass that reads it.
+#[test]
+fn values_that_gradients_read_are_fused_into_the_forward_pass() {
+    let _ledger = ledger_check();
+    let x = tensors(DType::F64, &[&[8, 6], &[6, 6], &[6, 6]]);
+    let step = |x: &[Tensor]| {
+        // tanh is read by the product, by its own gradient and by that of the sigmoid.
+        let (a, b) = (matmul(&x[0], &x[1])?, matmul(&x[0], &x[2])?);
+        let gated = mul(tanh(a)?, sigmoid(b)?)?;
+        let loss = sum(square(matmul(gated, &x[1])?)?, None, false)?;
+        gradients([&loss], &x[1..])?.into_iter().map(DenseGradient::dense).collect()
+    };
+    let graph = checked(&x, step);
+    let is_elementwise = |node: &&Node| matches!(node.op.kernel(), Kernel::Elementwise);
+    let forward = graph.nodes.iter().position(|node| is_elementwise(&node)).unwrap();
+    assert_eq!(graph.nodes[forward].outputs.len(), 3, "tanh, sigmoid and their product\n{graph}");
 }
 
 /// A product is not delayed for an operand of its epilogue if that keeps its own, larger operands alive.

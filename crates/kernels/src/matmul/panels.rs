@@ -9,6 +9,7 @@
 //! the vectors.
 
 use super::mat::{Mat, MatMut};
+use super::transposing::{BLOCK, TransposeBlock};
 use crate::lanes::{LaneElement, Lanes, VectorWork, tile_width};
 use crate::simd;
 use std::mem::MaybeUninit;
@@ -43,15 +44,24 @@ pub(super) fn applies<S>(a: &Mat<'_, S>, b: &Mat<'_, S>, c: &MatMut<'_, S>) -> b
 }
 
 /// `c = a @ b`, or `c += a @ b`, with 352 KiB of stack for the panels and a strip.
+///
+/// # Safety
+/// The processor must have the instructions of `transpose`, which packs a right operand that is transposed.
 #[inline(never)]
 #[allow(clippy::large_stack_arrays, reason = "every thread has it, and kernels do not allocate")]
-pub(super) fn gemm<S: LaneElement>(a: Mat<'_, S>, b: Mat<'_, S>, c: MatMut<'_, S>, accumulate: bool) {
+pub(super) unsafe fn gemm<S: LaneElement>(
+    a: Mat<'_, S>,
+    b: Mat<'_, S>,
+    c: MatMut<'_, S>,
+    accumulate: bool,
+    transpose: Option<TransposeBlock<S>>,
+) {
     assert!(a.rows == c.rows && b.cols == c.cols && a.cols == b.rows, "shapes of a matrix product");
     // Here, and not where they are used: that is compiled for several tiles, each of which would have its own.
     let mut panels = [const { MaybeUninit::<Line>::uninit() }; PANELS / LINE];
     let mut strip = [const { MaybeUninit::<Line>::uninit() }; STRIP * DEPTH * 8 / LINE];
     let (panels, strip) = (&mut panels[..], &mut strip[..]);
-    S::vectorize(Product { width: tile_width::<S>(b.cols), a, b, c, panels, strip, accumulate });
+    S::vectorize(Product { width: tile_width::<S>(b.cols), a, b, c, panels, strip, accumulate, transpose });
 }
 
 /// A product, the width of its panels, and memory for them and a strip.
@@ -63,6 +73,8 @@ struct Product<'a, S> {
     panels: &'a mut [MaybeUninit<Line>],
     strip: &'a mut [MaybeUninit<Line>],
     accumulate: bool,
+    /// The processor has its instructions.
+    transpose: Option<TransposeBlock<S>>,
 }
 
 impl<S: LaneElement> VectorWork<S> for Product<'_, S> {
@@ -98,7 +110,8 @@ const RUN: usize = 16;
 
 #[inline(always)]
 fn multiply<S: LaneElement, A: Lanes<S>, const R: usize, const C: usize>(simd: A, product: Product<'_, S>) {
-    let Product { a, b, mut c, width, panels: panel_memory, strip: strip_memory, accumulate } = product;
+    let Product { a, b, mut c, width, panels: panel_memory, strip: strip_memory, accumulate, transpose } =
+        product;
     assert!(width == C * A::COUNT && c.col_stride == 1, "panels for other vectors");
     let most = PANELS / size_of::<S>() / DEPTH;
     let is_copied = is_copied(&a);
@@ -109,7 +122,7 @@ fn multiply<S: LaneElement, A: Lanes<S>, const R: usize, const C: usize>(simd: A
             let depth = top..b.rows.min(top + DEPTH);
             // Nothing is fetched for a transposed right operand: its products were not slowed down by memory.
             let below = if b.col_stride == 1 { depth.end..b.rows.min(depth.end + DEPTH) } else { 0..0 };
-            let panels = pack::<S, A, C>(simd, b.block(depth.clone(), cols.clone()), panel_memory);
+            let panels = pack::<S, A, C>(simd, b.block(depth.clone(), cols.clone()), panel_memory, transpose);
             let mut next_panels = Ahead::new(b.block(below.clone(), cols.clone()));
             for row in (0..a.rows).step_by(strip_rows) {
                 let rows = row..a.rows.min(row + strip_rows);
@@ -186,11 +199,13 @@ fn prefetch(at: *const u8) {
 }
 
 /// Writes the panels of `b`, one after the other, each with a row of `C` vectors per row of `b`; columns beyond the last are zeros.
+/// The processor must have the instructions of `transpose`.
 #[inline(always)]
 fn pack<'a, S: LaneElement, A: Lanes<S>, const C: usize>(
     simd: A,
     b: Mat<'_, S>,
     to: &'a mut [MaybeUninit<Line>],
+    transpose: Option<TransposeBlock<S>>,
 ) -> &'a [S] {
     let width = C * A::COUNT;
     let len = b.cols.next_multiple_of(width) * b.rows;
@@ -216,13 +231,29 @@ fn pack<'a, S: LaneElement, A: Lanes<S>, const C: usize>(
             }
         }
     } else {
+        let blocks = transpose.filter(|_| b.row_stride == 1 && width.is_multiple_of(BLOCK));
+        // Blocks are transposed in registers, the rest element by element.
+        let (whole_rows, whole_cols) = match blocks {
+            Some(_) => (b.rows / BLOCK * BLOCK, b.cols / BLOCK * BLOCK),
+            None => (0, 0),
+        };
+        if let Some(transpose) = blocks {
+            for col in (0..whole_cols).step_by(BLOCK) {
+                for row in (0..whole_rows).step_by(BLOCK) {
+                    // SAFETY: a block of `b` and its place in one panel, whose width is a multiple of it; the instructions are there.
+                    unsafe { transpose(b.at(row, col), b.col_stride, column(col).add(row * width), width) };
+                }
+            }
+        }
         for top in (0..b.rows).step_by(RUN) {
-            let rows = RUN.min(b.rows - top);
+            let rows = top..b.rows.min(top + RUN);
             for col in 0..b.cols {
-                let (from, to) = (b.at(top, col), column(col));
-                for row in 0..rows {
-                    // SAFETY: element (top + row, col) of `b`, and its place in the panel.
-                    unsafe { to.add((top + row) * width).write(*from.offset(row as isize * b.row_stride)) };
+                let first =
+                    if col < whole_cols { whole_rows.clamp(rows.start, rows.end) } else { rows.start };
+                let (from, to) = (b.at(0, col), column(col));
+                for row in first..rows.end {
+                    // SAFETY: element (row, col) of `b`, and its place in the panel.
+                    unsafe { to.add(row * width).write(*from.offset(row as isize * b.row_stride)) };
                 }
             }
         }
@@ -352,6 +383,7 @@ fn tile<S: LaneElement, A: Lanes<S>, const R: usize, const C: usize>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::packed::Packed;
     use super::*;
     use crate::Element;
     use crate::simd::{Level, restrict};
@@ -379,14 +411,16 @@ mod tests {
         }
     }
 
-    fn check<S: Element + LaneElement + PartialEq>(m: usize, n: usize, k: usize) {
+    fn check<S: Packed + LaneElement + PartialEq>(m: usize, n: usize, k: usize) {
         for (kind, accumulate) in (0..4).zip([false, true, false, true]) {
             let (a_transposed, b_transposed) = (kind & 1 == 1, kind & 2 == 2);
             let (a, b) = (filled::<S>(m, k, a_transposed, left), filled::<S>(k, n, b_transposed, right));
             let (a, b) = (matrix(&a, m, k, a_transposed), matrix(&b, k, n, b_transposed));
             // Columns beyond the product belong to others.
             let mut c = vec![S::from_f64(3.0); m * (n + 2)];
-            gemm(a, b, MatMut::new(&mut c, 0, m, n, n as isize + 2, 1), accumulate);
+            let to = MatMut::new(&mut c, 0, m, n, n as isize + 2, 1);
+            // SAFETY: `Packed::transpose_block` returns only what this processor has.
+            unsafe { gemm(a, b, to, accumulate, S::transpose_block()) };
             for (i, row) in c.chunks(n + 2).enumerate() {
                 assert!(row[n..].iter().all(|x| x.to_f64() == 3.0));
                 for (j, x) in row[..n].iter().enumerate() {
@@ -419,7 +453,10 @@ mod tests {
         let product = |level| {
             restrict(level);
             let mut c = vec![0f32; m * n];
-            gemm(matrix(&a, m, k, true), matrix(&b, k, n, true), MatMut::row_major(&mut c, m, n), false);
+            let (a, b, to) =
+                (matrix(&a, m, k, true), matrix(&b, k, n, true), MatMut::row_major(&mut c, m, n));
+            // SAFETY: `Packed::transpose_block` returns only what this processor has.
+            unsafe { gemm(a, b, to, false, f32::transpose_block()) };
             restrict(Level::Avx512);
             c
         };

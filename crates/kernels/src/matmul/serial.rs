@@ -20,7 +20,8 @@ pub(super) fn gemm<T: Packed + Scalar + LaneElement, const W: usize, const H: us
 ) {
     let (a, b) = (a.simplified(), b.simplified());
     if panels::applies(&a, &b, &c) {
-        return panels::gemm(a, b, c, accumulate);
+        // SAFETY: `Packed::transpose_block` returns only what this processor has.
+        return unsafe { panels::gemm(a, b, c, accumulate, T::transpose_block()) };
     }
     // Without a fused multiply-add in hardware, the unpacked products would call a function for each.
     if simd::level() == Level::Baseline && cfg!(target_arch = "x86_64") {

@@ -1,4 +1,4 @@
-//! Transposed copies of parts of a matrix, for products whose left operand is contiguous along the depth.
+//! Transposed copies of parts of a matrix, for products with an operand that is contiguous along the depth.
 //!
 //! The `gemm` crates pack such an operand element by element, from rows that are far apart. If their distance is a multiple of a
 //! large power of two, the rows share a few sets of the first level cache, and packing takes longer than the product of up to a
@@ -14,15 +14,15 @@ pub(super) const PANEL_ROWS: usize = 48;
 /// The greatest depth of a panel: as deep as the `gemm` crates sum before they add to the result.
 pub(super) const PANEL_DEPTH: usize = 512;
 
-/// Writes the transpose of a block of [`BLOCK`] rows and columns. Rows are this far apart in the source, columns [`PANEL_ROWS`] in
-/// the destination.
+/// Writes the transpose of a block of [`BLOCK`] rows and columns: the source and the distance of its rows, the destination and the
+/// distance of its rows.
 ///
 /// # Safety
 /// The elements must be there to read and to write, and the processor must have the instructions.
-pub(super) type TransposeBlock<T> = unsafe fn(*const T, isize, *mut T);
+pub(super) type TransposeBlock<T> = unsafe fn(*const T, isize, *mut T, usize);
 
 /// The rows and columns of a block.
-const BLOCK: usize = 8;
+pub(super) const BLOCK: usize = 8;
 
 /// Memory for the copy of a part of a matrix: 96 KiB of `f32`.
 #[repr(align(64))]
@@ -47,7 +47,9 @@ impl<T: Packed> Panel<T> {
         for row in (0..rows).step_by(BLOCK) {
             for col in (0..cols).step_by(BLOCK) {
                 // SAFETY: the block is inside of both matrices, and the instructions are there by the caller's word.
-                unsafe { transpose_block(a.at(row, col), a.row_stride, to.add(col * PANEL_ROWS + row)) };
+                unsafe {
+                    transpose_block(a.at(row, col), a.row_stride, to.add(col * PANEL_ROWS + row), PANEL_ROWS);
+                };
             }
         }
         for row in 0..a.rows {
@@ -63,7 +65,7 @@ impl<T: Packed> Panel<T> {
 /// [`TransposeBlock`] for `f32`.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn transpose_f32(from: *const f32, stride: isize, to: *mut f32) {
+pub(super) unsafe fn transpose_f32(from: *const f32, stride: isize, to: *mut f32, to_stride: usize) {
     use std::arch::x86_64::{
         __m256, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps,
         _mm256_unpackhi_ps, _mm256_unpacklo_ps,
@@ -81,8 +83,8 @@ pub(super) unsafe fn transpose_f32(from: *const f32, stride: isize, to: *mut f32
     for (i, (upper, lower)) in pairs.into_iter().enumerate() {
         // SAFETY: the caller says that these elements can be written.
         unsafe {
-            _mm256_storeu_ps(to.add(i * PANEL_ROWS), _mm256_permute2f128_ps::<0x20>(upper, lower));
-            _mm256_storeu_ps(to.add((i + 4) * PANEL_ROWS), _mm256_permute2f128_ps::<0x31>(upper, lower));
+            _mm256_storeu_ps(to.add(i * to_stride), _mm256_permute2f128_ps::<0x20>(upper, lower));
+            _mm256_storeu_ps(to.add((i + 4) * to_stride), _mm256_permute2f128_ps::<0x31>(upper, lower));
         }
     }
 }
