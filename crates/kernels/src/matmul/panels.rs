@@ -120,7 +120,7 @@ fn multiply<S: LaneElement, A: Lanes<S>, const R: usize, const C: usize>(simd: A
         let cols = col..b.cols.min(col + most);
         for top in (0..b.rows).step_by(DEPTH) {
             let depth = top..b.rows.min(top + DEPTH);
-            // Nothing is fetched for a transposed right operand: its products were not slowed down by memory.
+            // Nothing is fetched of a transposed right operand, which is packed at once.
             let below = if b.col_stride == 1 { depth.end..b.rows.min(depth.end + DEPTH) } else { 0..0 };
             let panels = pack::<S, A, C>(simd, b.block(depth.clone(), cols.clone()), panel_memory, transpose);
             let mut next_panels = Ahead::new(b.block(below.clone(), cols.clone()));
@@ -318,6 +318,10 @@ fn strip_times_panels<S: LaneElement, A: Lanes<S>, const R: usize, const C: usiz
     let mut row = 0;
     while row < a.rows {
         let left = a.rows - row;
+        // Contiguous rows are fetched a tile ahead, contiguous columns a strip ahead.
+        if a.col_stride == 1 {
+            *ahead[1] = Ahead::new(a.block((row + R).min(a.rows)..(row + 2 * R).min(a.rows), 0..a.cols));
+        }
         for (i, panel) in panels.chunks_exact(a.cols * width).enumerate() {
             let at = (row, i * width);
             match left {
