@@ -176,6 +176,9 @@ ACCEPTED: dict[str, dict[str, str]] = {
     },
     "taut.lookup.StaticHashTable.__init__": {"experimental_is_anonymous": _NO_SHARING},
     "taut.lookup.StaticVocabularyTable.__init__": {"experimental_is_anonymous": _NO_SHARING},
+    "taut.open_variable.OpenVariable.assign": {"use_locking": _ATOMIC},
+    "taut.open_variable.OpenVariable.assign_add": {"use_locking": _ATOMIC},
+    "taut.open_variable.OpenVariable.assign_sub": {"use_locking": _ATOMIC},
     "taut.ragged_shape.DynamicRaggedShape.__init__": {
         "static_inner_shape": "the shape of the values is always known",
         "validate": _ROWS_CHECKED,
@@ -223,6 +226,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "cuda_only": "there are no GPUs",
         "min_cuda_compute_capability": "there are no GPUs",
     },
+    "taut.variable.Variable.__new__": {"validate_shape": "the shape of an initial value is always known"},
     "taut.variable.Variable.assign": {"use_locking": _ATOMIC},
     "taut.variable.Variable.assign_add": {"use_locking": _ATOMIC},
     "taut.variable.Variable.assign_sub": {"use_locking": _ATOMIC},

@@ -11,7 +11,8 @@ from . import _native
 from ._common import refuse
 from .errors import InvalidArgumentError
 
-#: Objects that save a state of their own have these methods: `_saved_state() -> tensor`, `_restore_state(tensor)`.
+#: Objects that save a state of their own have these methods: `_saved_state() -> tensor`, `_restore_state(tensor)`, and
+#: `_check_state(path, tensor)` if some tensors cannot be restored.
 _STATE = "_saved_state"
 
 
@@ -20,7 +21,7 @@ class Leaf:
 
     def __init__(self, thing: Any) -> None:
         self._state = thing if hasattr(thing, _STATE) else None
-        self._variable = None if self._state else variable_of(thing)
+        self._variable = variable_of(thing) if self._state is None else None
 
     @property
     def exists(self) -> bool:
@@ -41,6 +42,8 @@ class Leaf:
     def check(self, path: str, value: _native.Tensor) -> None:
         """Raises an error if a value does not fit."""
         own = self._variable
+        if hasattr(self._state, "_check_state"):
+            self._state._check_state(path, value)  # type: ignore[union-attr]
         if own is not None and (own.dtype != value.dtype or tuple(own.shape) != tuple(value.shape)):
             want, got = f"{own.dtype.name}{list(own.shape)}", f"{value.dtype.name}{list(value.shape)}"
             text = f"{path} must have the type and shape of its variable, {want}, got {got}"

@@ -56,7 +56,6 @@ def test_every_row_has_a_reason():
         lambda: tf.random.Generator.from_seed(1, alg="threefry"),
         lambda: tf.strided_slice(tf.range(3), [0], [2], var=tf.Variable([1])),
         lambda: tf.vectorized_map(lambda x: x, tf.range(3), fallback_to_while_loop=False),
-        lambda: tf.Variable(1.0, validate_shape=False),
         lambda: tf.Variable(1.0, caching_device="/CPU:0"),
         lambda: tf.train.Checkpoint().restore(None, options=object()),
         lambda: tf.data.Dataset.range(3).map(lambda x: x, num_parallel_calls=2, synchronous=True),
