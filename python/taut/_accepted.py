@@ -21,6 +21,7 @@ _JACOBIAN = "a performance hint: the Jacobian has the same value"
 _SORTED = "a serialized message always has its features in the order of their names"
 _ROWS_CHECKED = "row splits are always checked"
 _NO_SHARING = "a table belongs to its object"
+_TABLES_SAVED = "a checkpoint stores every table that it is given, as TensorFlow's do in any case"
 _SORTED_IDS = "a performance hint: ids may come in any order"
 _FEATURES = "AutoGraph always converts every construct that it supports"
 
@@ -166,16 +167,16 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.linear_operators.structured.LinearOperatorScaledIdentity._matmul": {"adjoint": _SELF_ADJOINT},
     "taut.linear_operators.structured.LinearOperatorScaledIdentity._solve": {"adjoint": _SELF_ADJOINT},
     "taut.linear_operators.structured.LinearOperatorZeros.__init__": {"assert_proper_shapes": _SHAPES_KNOWN},
-    "taut.lookup.DenseHashTable.__init__": {
-        "checkpoint": "checkpoints store variables; `export` and `insert` store a table",
-        "experimental_is_anonymous": _NO_SHARING,
-    },
-    "taut.lookup.MutableHashTable.__init__": {
-        "checkpoint": "checkpoints store variables; `export` and `insert` store a table",
-        "experimental_is_anonymous": _NO_SHARING,
-    },
     "taut.lookup.StaticHashTable.__init__": {"experimental_is_anonymous": _NO_SHARING},
     "taut.lookup.StaticVocabularyTable.__init__": {"experimental_is_anonymous": _NO_SHARING},
+    "taut.mutable_tables.DenseHashTable.__init__": {
+        "checkpoint": _TABLES_SAVED,
+        "experimental_is_anonymous": _NO_SHARING,
+    },
+    "taut.mutable_tables.MutableHashTable.__init__": {
+        "checkpoint": _TABLES_SAVED,
+        "experimental_is_anonymous": _NO_SHARING,
+    },
     "taut.open_variable.OpenVariable.assign": {"use_locking": _ATOMIC},
     "taut.open_variable.OpenVariable.assign_add": {"use_locking": _ATOMIC},
     "taut.open_variable.OpenVariable.assign_sub": {"use_locking": _ATOMIC},

@@ -10,6 +10,7 @@ from typing import Any
 from . import _native
 from ._common import refuse
 from .errors import InvalidArgumentError
+from .mutable_tables import MutableHashTable
 
 #: Objects that save a state of their own have these methods: `_saved_state() -> tensor`, `_restore_state(tensor)`, and
 #: `_check_state(path, tensor)` if some tensors cannot be restored.
@@ -27,6 +28,11 @@ class Leaf:
     def exists(self) -> bool:
         """Whether there is a value."""
         return self._state is not None or self._variable is not None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a lookup table."""
+        return isinstance(self._state, MutableHashTable)
 
     @property
     def identity(self) -> int:
@@ -187,7 +193,7 @@ def _lists_variables(thing: Any) -> bool:
 
 def holds_states(thing: Any, seen: set[int] | None = None) -> bool:
     """Whether an object has states to save, or may create some later."""
-    if _is_leaf(thing) or is_layer(thing) or _lists_variables(thing):
+    if _is_leaf(thing) or is_layer(thing) or _lists_variables(thing) or hasattr(thing, "_taut_is_constant"):
         return True
     seen = set() if seen is None else seen
     if id(thing) in seen or isinstance(thing, _PLAIN) or callable(getattr(thing, "__array__", None)):
