@@ -52,24 +52,14 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "browser",
     ),
     (
-        "Linear operators",
-        """linalg.LinearOperatorCirculant linalg.LinearOperatorCirculant2D linalg.LinearOperatorCirculant3D""",
-        "tf.linalg.LinearOperatorToeplitz represents circulant matrices of one dimension; "
-        "tf.linalg.LinearOperatorFullMatrix holds any matrix",
-    ),
-    (
-        "Special functions",
-        "math.sobol_sample",
-        "tf.math.special and tf.math have the others; tf.random.uniform draws independent samples",
-    ),
-    (
         "Rare layers and samplers",
         "image.generate_bounding_box_proposals",
         "write them with the ops that exist",
     ),
     (
         "Names of graphs and of the build",
-        "RegisterGradient no_gradient sysconfig",
+        """RegisterGradient no_gradient sysconfig.CXX11_ABI_FLAG sysconfig.CXX_VERSION sysconfig.MONOLITHIC_BUILD
+        sysconfig.get_compile_flags sysconfig.get_include sysconfig.get_lib sysconfig.get_link_flags""",
         "tf.custom_gradient and nested tapes replace graph gradients",
     ),
 )

@@ -95,6 +95,7 @@ _MATH: Rows = {
         "_ops.special",
         """bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc erfcinv igamma igammac ndtri nextafter polygamma zeta""",
     ),
+    **objects("_ops.quasi_random", "sobol_sample"),
     **objects("_ops.sorting", "approx_max_k approx_min_k"),
     "special": Object("taut.math_special", ""),
     **objects(
@@ -122,7 +123,7 @@ _LINALG: Rows = {
     **objects(
         "linear_operators",
         """LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorBlockLowerTriangular
-        LinearOperatorComposition LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
+        LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D LinearOperatorComposition LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
         LinearOperatorIdentity LinearOperatorInversion LinearOperatorKronecker LinearOperatorLowRankUpdate
         LinearOperatorLowerTriangular LinearOperatorPermutation LinearOperatorScaledIdentity LinearOperatorToeplitz
         LinearOperatorTridiag LinearOperatorZeros""",

@@ -84,4 +84,8 @@ def __getattr__(name: str) -> Any:
         from ._ops import casting
 
         return getattr(casting, name)
+    if name == "complex":
+        from ._ops.elementwise import complex as of_parts
+
+        return of_parts
     raise AttributeError(f"module 'taut.dtypes' has no attribute {name!r}")

@@ -10,9 +10,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import _namespace, _native, _raw_ops as raw, _trackable, dtypes
 from ._common import refuse
 from .checkpoint_options import CheckpointOptions, checked
+from .coordinator import Coordinator
 from .ema import ExponentialMovingAverage
 from .errors import NotFoundError
 from .example_protos import (
@@ -428,6 +431,37 @@ class CheckpointReader:
         return self._tensors[tensor_str.removesuffix(_SUFFIX)].numpy()
 
 
+class PythonState:
+    """Base class of objects whose state a checkpoint stores: `serialize` returns it as bytes, `deserialize` takes it back."""
+
+    def serialize(self) -> bytes:
+        """The state, as bytes or text."""
+        raise NotImplementedError(f"{type(self).__name__} must define serialize")
+
+    def deserialize(self, string_value: bytes) -> None:
+        """Takes the state that `serialize` has returned."""
+        raise NotImplementedError(f"{type(self).__name__} must define deserialize")
+
+    def _saved_state(self) -> _native.Tensor:
+        state = self.serialize()
+        data = state.encode() if isinstance(state, str) else state
+        return _native.own_tensor(np.frombuffer(data, np.uint8))
+
+    def _check_state(self, path: str, value: _native.Tensor) -> None:
+        if value.dtype != dtypes.uint8 or len(value.shape) != 1:
+            text = f"{path} must hold the bytes of a PythonState, got {value.dtype.name}{list(value.shape)}"
+            refuse("Checkpoint.restore", text)
+
+    def _restore_state(self, value: _native.Tensor) -> None:
+        self.deserialize(np.asarray(value).tobytes())
+
+
+class experimental:  # noqa: N801
+    """The namespace `tf.train.experimental`."""
+
+    PythonState = PythonState
+
+
 class CheckpointState(NamedTuple):
     """What the file `checkpoint` of a folder says: the latest checkpoint, all of them, and when they were saved."""
 
@@ -500,6 +534,7 @@ __all__ = [
     "CheckpointManager",
     "CheckpointOptions",
     "CheckpointReader",
+    "Coordinator",
     "Example",
     "ExponentialMovingAverage",
     "Feature",
@@ -510,6 +545,7 @@ __all__ = [
     "Int64List",
     "SequenceExample",
     "checkpoints_iterator",
+    "experimental",
     "get_checkpoint_state",
     "latest_checkpoint",
     "list_variables",
