@@ -123,7 +123,8 @@ _LINALG: Rows = {
     **objects(
         "linear_operators",
         """LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorBlockLowerTriangular
-        LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D LinearOperatorComposition LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
+        LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D LinearOperatorComposition
+        LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
         LinearOperatorIdentity LinearOperatorInversion LinearOperatorKronecker LinearOperatorLowRankUpdate
         LinearOperatorLowerTriangular LinearOperatorPermutation LinearOperatorScaledIdentity LinearOperatorToeplitz
         LinearOperatorTridiag LinearOperatorZeros""",
@@ -308,8 +309,8 @@ _COMPAT_NN: Rows = {
     **same(
         _NN,
         """all_candidate_sampler approx_max_k approx_min_k atrous_conv2d atrous_conv2d_transpose avg_pool1d avg_pool3d
-        batch_normalization bias_add collapse_repeated compute_accidental_hits compute_average_loss conv1d_transpose conv_transpose
-        ctc_greedy_decoder ctc_unique_labels depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input elu
+        batch_normalization bias_add collapse_repeated compute_accidental_hits compute_average_loss conv1d_transpose
+        conv_transpose ctc_greedy_decoder ctc_unique_labels depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input elu
         fixed_unigram_candidate_sampler l2_loss l2_normalize leaky_relu learned_unigram_candidate_sampler
         local_response_normalization log_poisson_loss lrn max_pool1d max_pool2d max_pool3d normalize_moments relu relu6
         scale_regularization_loss selu sigmoid silu softplus softsign swish tanh top_k zero_fraction""",

@@ -86,7 +86,8 @@ class Coordinator:
     ) -> None:
         """Waits until all threads have ended, and raises their exception.
 
-        After a request to stop, it waits for that many seconds. Threads that run on are a RuntimeError, unless they are ignored.
+        After a request to stop, it waits for that many seconds. Threads that run on are a RuntimeError, unless
+        they are ignored.
         """
         with self._lock:
             waited = [*self._threads, *(one for one in threads or () if one not in self._threads)]

@@ -134,8 +134,8 @@ class MutableHashTable:
     def _saved_state(self) -> _native.Tensor:
         with _native.InitScope():
             parts = [_native.serialize_tensor(one) for one in self.export()]
-            state = b"".join(struct.pack("<q", len(part)) + part for part in parts)
-            return _native.own_tensor(np.frombuffer(state, np.uint8))
+        state = b"".join(struct.pack("<q", len(part)) + part for part in parts)
+        return _native.own_tensor(np.frombuffer(state, np.uint8))
 
     def _check_state(self, path: str, value: _native.Tensor) -> None:
         self._parsed(path, value)
@@ -161,7 +161,8 @@ def parsed_table(state: _native.Tensor) -> list[_native.Tensor] | None:
     """Keys and values of a table in a checkpoint; None if it is something else."""
     if state.dtype != dtypes.uint8 or len(state.shape) != 1:
         return None
-    rest, parts = np.asarray(state).tobytes(), []
+    rest = np.asarray(state).tobytes()
+    parts: list[_native.Tensor] = []
     while len(rest) >= 8 and len(parts) < 2:
         size = struct.unpack("<q", rest[:8])[0]
         if not 0 <= size <= len(rest) - 8:

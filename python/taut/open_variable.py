@@ -182,7 +182,8 @@ class OpenVariable:
 
     def _saved_state(self) -> _native.Tensor:
         with _native.InitScope():
-            return self._current.read_value()
+            value = self._current.read_value()
+        return value
 
     def _check_state(self, path: str, value: _native.Tensor) -> None:
         self._check_value(f"restore of {path}", value)
@@ -210,11 +211,11 @@ def _delegated(name: str) -> Callable:
     return method
 
 
-_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor"
-_OPERATORS = [f"__{side}{name}__" for name in _BINARY.split() for side in ("", "r")]
-_OPERATORS += [f"__{name}__" for name in "neg pos abs invert lt le gt ge eq ne bool int float index round complex".split()]
-for _name in _OPERATORS:
-    setattr(OpenVariable, _name, _delegated(_name))
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
+_UNARY = ("neg", "pos", "abs", "invert", "bool", "int", "float", "index", "round", "complex")
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+for _name in (*_BINARY, *(f"r{name}" for name in _BINARY), *_UNARY, *_COMPARISONS):
+    setattr(OpenVariable, f"__{_name}__", _delegated(f"__{_name}__"))
 # Comparisons are elementwise, so it is no key of a dict, as a variable.
 OpenVariable.__hash__ = _native.Array.__hash__  # type: ignore[assignment]
 
@@ -227,9 +228,10 @@ def _updating(name: str) -> Callable:
     return method
 
 
-for _name in """scatter_update scatter_add scatter_sub scatter_mul scatter_div scatter_max scatter_min scatter_nd_update
-    scatter_nd_add scatter_nd_sub scatter_nd_max scatter_nd_min""".split():
-    setattr(OpenVariable, _name, _updating(_name))
+_ROWS = ("update", "add", "sub", "mul", "div", "max", "min")
+_SLICES = ("nd_update", "nd_add", "nd_sub", "nd_max", "nd_min")
+for _name in (*_ROWS, *_SLICES):
+    setattr(OpenVariable, f"scatter_{_name}", _updating(f"scatter_{_name}"))
 
 
 def _restored(value: Any, trainable: bool, name: str | None, dtype: Any, declared: TensorShape) -> Any:

@@ -332,7 +332,9 @@ def sampled_addmm(
     indices, mat1, mat2 = (_native.as_tensor(one) for one in (indices, mat1, mat2))
     columns = raw.swapaxes(mat2, -1, -2)
     if mat1.ndim < 2 or mat1.ndim != mat2.ndim or indices.shape[-1] != mat1.ndim or mat1.shape[-1] != columns.shape[-1]:
-        text = f"expected coordinates of the product of matrices, got shapes {mat1.shape}, {mat2.shape}, {indices.shape}"
+        text = (
+            f"expected coordinates of the product of matrices, got shapes {mat1.shape}, {mat2.shape}, {indices.shape}"
+        )
         raise InvalidArgumentError(f"sampled_addmm: {text}")
     batch = indices[..., :-2]
     left = raw.gather_nd(mat1, raw.concat([batch, indices[..., -2:-1]], -1))

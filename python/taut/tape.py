@@ -101,7 +101,9 @@ class GradientTape(_native.GradientTape):
         for source, own, gradients in zip(flat, versions, found):
             connected = [gradient for gradient in gradients if gradient is not None]
             if len(connected) > 1:
-                text = f"the target depends on values of {source.name!r} of several sizes, which have no common gradient"
+                text = (
+                    f"the target depends on values of {source.name!r} of several sizes, which have no common gradient"
+                )
                 refuse("GradientTape.gradient", text)
             zeros = raw.zeros_like(own[-1]) if unconnected == "zero" else None
             chosen.append(connected[0] if connected else zeros)

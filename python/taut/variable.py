@@ -136,7 +136,7 @@ class Variable(_native.Variable, metaclass=_VariableClass):
         if constraint is not None and not callable(constraint):
             raise ValueError(f"Variable: constraint must be a function, got {constraint!r}")
         value = initial_value() if callable(initial_value) else initial_value
-        declared = None if shape is None else TensorShape(shape)
+        declared = None if shape is None else TensorShape(shape)  # type: ignore[arg-type]
         if declared is not None:
             own = value.shape if isinstance(value, _native.Array) else np.shape(value)
             TensorShape(own).assert_is_compatible_with(declared)

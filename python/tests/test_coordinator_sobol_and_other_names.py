@@ -77,7 +77,9 @@ def test_the_sobol_sequence_fills_every_dimension_evenly():
         np.testing.assert_array_equal(np.sort(column), np.arange(1, 256) / 256)
     np.testing.assert_array_equal(tf.math.sobol_sample(7, 5, skip=250, dtype=tf.float64), points[250:255, :7])
     # Of TensorFlow 2.21.
-    np.testing.assert_array_equal(tf.math.sobol_sample(3, 2, 7, tf.float64), [[0.1875, 0.3125, 0.9375], [0.6875, 0.8125, 0.4375]])
+    np.testing.assert_array_equal(
+        tf.math.sobol_sample(3, 2, 7, tf.float64), [[0.1875, 0.3125, 0.9375], [0.6875, 0.8125, 0.4375]]
+    )
     for arguments in ((0, 1), (129, 1), (2, 0), (2, 1, -1), (2, 1, 2**31)):
         with pytest.raises(tf.errors.InvalidArgumentError, match="sobol_sample"):
             tf.math.sobol_sample(*arguments)

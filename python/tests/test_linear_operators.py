@@ -221,10 +221,7 @@ def test_circulant_operators_are_periodic_convolutions(shape):
     size = kernel.size
     indices = list(np.ndindex(*shape))
     dense = np.array(
-        [
-            [kernel[tuple((a - b) % n for a, b, n in zip(row, column, shape))] for column in indices]
-            for row in indices
-        ]
+        [[kernel[tuple((a - b) % n for a, b, n in zip(row, column, shape))] for column in indices] for row in indices]
     )
     np.testing.assert_allclose(op.to_dense(), dense, atol=1e-12)
     x = random.normal(size=[size, 2])

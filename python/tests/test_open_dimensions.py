@@ -500,7 +500,9 @@ def test_deny_with_reduce_retracing_calls_the_code_once():
     for shape in ([2], [3], [7], [2, 3], [4, 1, 2]):
         np.testing.assert_array_equal(f(tf.ones(shape)), np.full(shape, 2.0 + shape[0]))
     assert f.calls == f.function.experimental_get_tracing_count() == 1
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"must not be traced again, but .*float32\[2\].*int32\[2\]"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"must not be traced again, but .*float32\[2\].*int32\[2\]"
+    ):
         f(tf.ones([2], tf.int32))
     assert f.calls == 1
 

@@ -222,17 +222,13 @@ def avg_pool(
     return pool.avg_pool2d(_one_of("avg_pool", value=value, input=input), ksize, strides, padding, data_format)
 
 
-def softmax(
-    logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None
-) -> Tensor:
+def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
     """Softmax along an axis, the last one unless given."""
     axis = _one_of("softmax", axis=axis, dim=dim)
     return reduction.softmax(logits, -1 if axis is None else axis)
 
 
-def log_softmax(
-    logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None
-) -> Tensor:
+def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
     """The logarithm of softmax along an axis, the last one unless given."""
     axis = _one_of("log_softmax", axis=axis, dim=dim)
     return reduction.log_softmax(logits, -1 if axis is None else axis)

@@ -13,8 +13,8 @@ from .._common import refuse
 _BITS = 32
 _MOST = 2**31 - 1
 
-#: The direction numbers of Joe and Kuo (2008) for the dimensions from the second on: the coefficients of the primitive polynomial,
-#: without the first and the last, as bits of a number, and as many initial numbers as its degree.
+#: The direction numbers of Joe and Kuo (2008) for the dimensions from the second on: the coefficients of the primitive
+#: polynomial, without the first and the last, as bits of a number, and as many initial numbers as its degree.
 _DIRECTIONS = """
     0,1 1,1,3 1,1,3,1 2,1,1,1 1,1,1,3,3 4,1,3,5,13 2,1,1,5,5,17 4,1,1,5,5,5 7,1,1,7,11,19 11,1,1,5,1,1 13,1,1,1,3,11
     14,1,3,5,5,31 1,1,3,3,9,7,49 13,1,1,1,15,21,21 16,1,3,1,13,27,49 19,1,1,1,15,7,5 22,1,3,1,15,13,25

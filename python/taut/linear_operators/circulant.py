@@ -45,7 +45,7 @@ class _Circulant(LinearOperator):
             is_self_adjoint = True
         if is_square is False:
             raise ValueError(f"{own}: is_square must not be False")
-        self._own_hints = {
+        self._own_hints: dict[str, Any] = {
             "is_non_singular": is_non_singular,
             "is_self_adjoint": is_self_adjoint,
             "is_positive_definite": is_positive_definite,

@@ -148,7 +148,12 @@ def convert_to_tensor(
 
 
 def gather(
-    params: Any, indices: Any, validate_indices: Any = None, name: str | None = None, axis: Any = None, batch_dims: int = 0
+    params: Any,
+    indices: Any,
+    validate_indices: Any = None,
+    name: str | None = None,
+    axis: Any = None,
+    batch_dims: int = 0,
 ) -> Tensor:
     """Gathers slices by index along an axis."""
     return tf.gather(params, indices, validate_indices, axis, batch_dims)
@@ -164,7 +169,9 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
     return tf.gather(params, indices, batch_dims=len(as_tensor(indices).shape) - 1)
 
 
-def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0) -> Tensor:
+def pad(
+    tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
+) -> Tensor:
     """Pads a tensor."""
     return tf.pad(tensor, paddings, mode, constant_values)
 
@@ -311,7 +318,7 @@ def py_func(func: Callable, inp: Any, Tout: Any, stateful: bool = True, name: st
     return tf.numpy_function(func, inp, Tout, stateful)
 
 
-def set_random_seed(seed: int | None) -> None:
+def set_random_seed(seed: Any) -> None:
     """Sets the seed of random ops."""
     tf.random.set_seed(seed)
 
@@ -423,7 +430,9 @@ def _message(message: str | None, data: Any) -> str | None:
     """A message, and values that are printed with it."""
     if data is None:
         return message
-    return " ".join([*([message] if message else []), *(str(getattr(one, "numpy", lambda one=one: one)()) for one in data)])
+    return " ".join(
+        [*([message] if message else []), *(str(getattr(one, "numpy", lambda one=one: one)()) for one in data)]
+    )
 
 
 assert_equal, assert_none_equal = _assertion("assert_equal"), _assertion("assert_none_equal")

@@ -45,7 +45,7 @@ _RENAMED = """
     unsorted_segment_prod=math.unsorted_segment_prod unsorted_segment_sqrt_n=math.unsorted_segment_sqrt_n
     unsorted_segment_sum=math.unsorted_segment_sum where_v2=where write_file=io.write_file zeta=math.zeta
     """
-RENAMED: dict[str, str] = dict(pair.split("=") for pair in _RENAMED.split())  # type: ignore[misc]
+RENAMED: dict[str, str] = dict(pair.split("=") for pair in _RENAMED.split())
 
 #: By module, names that mean something else in TensorFlow 1. Those that are not defined here are missing; the others of a
 #: module are TensorFlow 2's.
@@ -57,7 +57,8 @@ DIFFERENT: dict[str, frozenset[str]] = {
             variable_creator_scope zeros_initializer data summary train test lookup losses metrics initializers optimizers
             queue distribute""",
         "debugging": """assert_all_finite assert_integer assert_near assert_rank_in assert_scalar assert_shapes assert_type""",
-        "image": "ResizeMethod crop_and_resize draw_bounding_boxes extract_glimpse extract_patches sample_distorted_bounding_box",
+        "image": """ResizeMethod crop_and_resize draw_bounding_boxes extract_glimpse extract_patches
+            sample_distorted_bounding_box""",
         "io": "decode_csv decode_raw parse_example parse_single_example serialize_many_sparse serialize_sparse",
         "linalg": "diag diag_part matrix_transpose",
         "math": "in_top_k reduce_euclidean_norm reduce_std reduce_variance",

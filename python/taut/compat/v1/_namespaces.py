@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import taut as tf
+from taut import sets
 
 from . import _functions as functions
 from ._names import DIFFERENT
@@ -59,7 +60,7 @@ def _linalg() -> dict[str, Any]:
 def _debugging() -> dict[str, Any]:
     names = """assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_negative
         assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least"""
-    moved = "is_finite is_inf is_nan is_non_decreasing is_strictly_increasing".split()
+    moved = ("is_finite", "is_inf", "is_nan", "is_non_decreasing", "is_strictly_increasing")
     return {**_own(names), **{name: getattr(tf.math, name) for name in moved}}
 
 
@@ -68,8 +69,13 @@ def _random() -> dict[str, Any]:
 
 
 def _sets() -> dict[str, Any]:
-    moved = {"set_difference": "difference", "set_intersection": "intersection", "set_size": "size", "set_union": "union"}
-    return {name: getattr(tf.sets, own) for name, own in moved.items()}
+    moved = {
+        "set_difference": "difference",
+        "set_intersection": "intersection",
+        "set_size": "size",
+        "set_union": "union",
+    }
+    return {name: getattr(sets, own) for name, own in moved.items()}
 
 
 def _gfile() -> types.ModuleType:
@@ -111,7 +117,12 @@ def _logging() -> types.ModuleType:
             logger.log(level, msg, *args)
 
     made.log_every_n, made.log_first_n, made.log_if = log_every_n, log_first_n, log_if
-    made.flush = lambda: [handler.flush() for handler in logger.handlers] and None
+
+    def flush() -> None:
+        for handler in logger.handlers:
+            handler.flush()
+
+    made.flush = flush
     return made
 
 
@@ -165,7 +176,21 @@ _OTHERS: dict[str, Callable[[], types.ModuleType]] = {
     "logging": _logging,
 }
 #: Modules that are the same in TensorFlow 2.
-_SAME = frozenset("audio autograph bitwise config dtypes errors nest quantization signal version keras".split())
+_SAME = frozenset(
+    (
+        "audio",
+        "autograph",
+        "bitwise",
+        "config",
+        "dtypes",
+        "errors",
+        "keras",
+        "nest",
+        "quantization",
+        "signal",
+        "version",
+    )
+)
 
 NAMES = frozenset({*_OWN, *_OTHERS, *_SAME})
 

@@ -15,7 +15,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 import taut as tf
-from taut import _native
+from taut import _native, sparse
 from taut.keras.backend import distributed
 from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor
 
@@ -71,7 +71,7 @@ class SparseRows:
     """The rows of a sparse tensor, which batches are made of."""
 
     def __init__(self, tensor: tf.SparseTensor) -> None:
-        ordered = tf.sparse.reorder(tensor)
+        ordered = sparse.reorder(tensor)
         self._indices, self._values = ordered.indices.numpy(), convert_to_numpy(ordered.values)
         if is_float_dtype(self._values.dtype.name) and self._values.dtype.name != floatx():
             self._values = self._values.astype(floatx())
@@ -178,8 +178,8 @@ def epochs(x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any =
             "  help: x.to_tensor() fills its rows up to the longest; a tf.data.Dataset can do so for each batch"
         )
     elif holds_sparse((x, y, sample_weight)):
-        own = {"batch_size": options.get("batch_size"), "shuffle": bool(options.get("shuffle"))}
-        x = SparseAdapter((x, y, sample_weight), class_weight, **own)
+        size, shuffle = options.get("batch_size"), bool(options.get("shuffle"))
+        x = SparseAdapter((x, y, sample_weight), class_weight, size, shuffle)
         y = sample_weight = class_weight = None
     elif any(is_strings(part) for part in tree.flatten(x)):
         # Keras slices arrays of numbers.

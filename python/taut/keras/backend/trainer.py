@@ -22,6 +22,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 import taut as tf
+from taut import sparse
 from taut.keras.backend import distributed, rank_callbacks
 from taut.keras.backend.convert import convert_to_numpy, shape_of
 from taut.keras.backend.data import as_tensors, epochs as epochs_of, holds_sparse, split
@@ -153,7 +154,7 @@ class Trainer(base_trainer.Trainer):
         """
         if holds_sparse(batch) and type(self).call.__module__.startswith("keras.src.models."):
             batch = tree.map_structure(
-                lambda part: tf.sparse.to_dense(part) if isinstance(part, tf.SparseTensor) else part, batch
+                lambda part: sparse.to_dense(part) if isinstance(part, tf.SparseTensor) else part, batch
             )
         return as_tensors(batch)
 
