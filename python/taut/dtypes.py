@@ -88,4 +88,6 @@ def __getattr__(name: str) -> Any:
         from ._ops.elementwise import complex as of_parts
 
         return of_parts
-    raise AttributeError(f"module 'taut.dtypes' has no attribute {name!r}")
+    from ._missing import explain
+
+    raise AttributeError(explain(__name__, name), name=name)

@@ -181,9 +181,7 @@ class OpenVariable:
         return self.__deepcopy__({})
 
     def _saved_state(self) -> _native.Tensor:
-        with _native.InitScope():
-            value = self._current.read_value()
-        return value
+        return self._current.read_value()
 
     def _check_state(self, path: str, value: _native.Tensor) -> None:
         self._check_value(f"restore of {path}", value)

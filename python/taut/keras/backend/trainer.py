@@ -149,8 +149,8 @@ class Trainer(base_trainer.Trainer):
         return steps
 
     def _tensors(self, batch):
-        """The tensors of a batch. The inputs of a model of layers are dense: its layers are those of dense tensors. A model with
-        a `call` of its own gets sparse tensors as they are.
+        """The tensors of a batch. The inputs of a model of layers are dense: its layers are those of dense tensors. A model
+        with a `call` of its own gets sparse tensors as they are.
         """
         if holds_sparse(batch) and type(self).call.__module__.startswith("keras.src.models."):
             batch = tree.map_structure(
