@@ -123,3 +123,11 @@ def test_a_table_of_a_dataset():
     np.testing.assert_array_equal(table.lookup(tf.constant(["b", "?"])), [2, -1])
     with pytest.raises(ValueError, match="pairs"):
         tf.data.experimental.DatasetInitializer(tf.data.Dataset.range(2))
+
+
+def test_a_setting_without_effect_is_kept():
+    config = tf.config.experimental
+    assert config.tensor_float_32_execution_enabled()
+    config.enable_tensor_float_32_execution(False)
+    assert not config.tensor_float_32_execution_enabled()
+    config.enable_tensor_float_32_execution(True)

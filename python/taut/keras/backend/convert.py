@@ -41,7 +41,8 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
         x = x.value
     elif isinstance(x, tf.IndexedSlices):
         x = tf.convert_to_tensor(x)
-    if isinstance(x, tf.Variable):
+    # Of most operands the first answer is enough: the second asks a method.
+    if type(x) is not tf.Tensor and isinstance(x, tf.Variable):
         x = x.value()
     if not tf.is_tensor(x):
         return from_python(x, dtype)
