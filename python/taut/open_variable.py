@@ -21,6 +21,23 @@ if TYPE_CHECKING:
     from .variable import Variable
 
 
+#: What is the same for every size.
+_FIXED = frozenset(
+    (
+        "name",
+        "_name",
+        "dtype",
+        "trainable",
+        "constraint",
+        "synchronization",
+        "aggregation",
+        "device",
+        "initializer",
+        "create",
+    )
+)
+
+
 def refuse_in_place(self: Any, _other: Any) -> Any:
     """The method of an operator that assigns."""
     raise RuntimeError(
@@ -43,7 +60,8 @@ class OpenVariable:
         known[first.id] = self
 
     def __taut_variable__(self) -> Variable:
-        """The variable of the engine that holds the value now."""
+        """The variable of the engine that holds the value now. In a trace, it would be that one in every call."""
+        self._check_eager()
         return self._current
 
     def __taut_tensor__(self) -> _native.Tensor:
@@ -78,6 +96,11 @@ class OpenVariable:
     @property
     def _id(self) -> int:
         return id(self)
+
+    @property
+    def handle(self) -> OpenVariable:
+        """What TensorFlow's ops take to update the variable: itself."""
+        return self
 
     def ref(self) -> Reference:
         """A hashable reference to the variable."""
@@ -160,6 +183,8 @@ class OpenVariable:
         # Before the constructor has set it, as in copies.
         if name.startswith("__") or name in ("_current", "_declared", "_former", "_known"):
             raise AttributeError(f"'Variable' object has no attribute {name!r}", name=name, obj=self)
+        if name not in _FIXED:
+            self._check_eager()
         return getattr(self._current, name)
 
     def __repr__(self) -> str:
@@ -236,3 +261,8 @@ def _restored(value: Any, trainable: bool, name: str | None, dtype: Any, declare
     from .variable import Variable
 
     return Variable(value, trainable=trainable, name=name, dtype=dtype, shape=declared)
+
+
+def held(variable: Any) -> Any:
+    """The engine's variable behind one with open dimensions; other objects as they are."""
+    return variable.__taut_variable__() if type(variable) is OpenVariable else variable

@@ -177,6 +177,51 @@ def test_eager_control_flow():
     np.testing.assert_array_equal(v, [2])
 
 
+@op_by_op
+def test_whatever_a_trace_would_keep_of_a_size_runs_op_by_op():
+    v = make()
+    optimizer = tf.optimizers.SGD(1.0)
+    functions = {
+        "rows": (tf.function(lambda: v.sparse_read([0])), lambda: v.numpy()[:1]),
+        "coordinates": (tf.function(lambda: v.gather_nd([[0]])), lambda: v.numpy()[:1]),
+        "map": (
+            tf.function(lambda: tf.map_fn(lambda i: i * tf.reduce_sum(v), tf.ones([2]))),
+            lambda: [v.numpy().sum()] * 2,
+        ),
+        "cond": (tf.function(lambda: tf.cond(tf.constant(True), lambda: v + 1.0, lambda: v)), lambda: v.numpy() + 1),
+        "inner": (tf.function(lambda: tf.function(lambda w: w * 2.0)(v)), lambda: v.numpy() * 2),
+        "recomputed": (
+            tf.function(lambda: tf.recompute_grad(lambda a: a * tf.reduce_sum(v))(1.0)),
+            lambda: v.numpy().sum(),
+        ),
+    }
+    for value in ([1.0, 2.0], [5.0], [1.0, 2.0, 3.0]):
+        v.assign(value)
+        for function, expected in functions.values():
+            np.testing.assert_array_equal(function(), expected())
+    step = tf.function(lambda: optimizer.apply_gradients([(tf.ones([3]), v)]))
+    step()
+    np.testing.assert_array_equal(v, [0, 1, 2])
+    part = tf.function(lambda: v[:1].assign([9.0]))
+    for value in ([1.0, 2.0], [5.0]):
+        v.assign(value)
+        part()
+        np.testing.assert_array_equal(v, [9.0, *value[1:]])
+    with pytest.raises(ValueError):
+        # The state of the optimizer is that of the size before.
+        step()
+
+
+def test_forward_mode_and_printing(capsys):
+    v = make()
+    v.assign([1.0, 2.0, 3.0])
+    with tf.autodiff.ForwardAccumulator(v, tf.ones([3])) as acc:
+        y = v * v
+    np.testing.assert_array_equal(acc.jvp(y), [2, 4, 6])
+    tf.print("v:", v)
+    assert capsys.readouterr().err == "v: [1 2 3]\n"
+
+
 def test_checkpoints(tmp_path):
     v = make()
     v.assign([1.0, 2.0, 3.0])
