@@ -60,7 +60,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     (
         "Rare layers and samplers",
         """image.generate_bounding_box_proposals nn.RNNCellDeviceWrapper nn.RNNCellDropoutWrapper nn.RNNCellResidualWrapper
-        nn.with_space_to_batch random_index_shuffle experimental.StructuredTensor experimental.ExtensionTypeBatchEncoder""",
+        nn.with_space_to_batch experimental.StructuredTensor experimental.ExtensionTypeBatchEncoder""",
         "write them with the ops that exist",
     ),
     (

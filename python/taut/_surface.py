@@ -214,6 +214,7 @@ _TOP: Rows = {
         """AggregationMethod control_dependencies device get_current_name_scope get_logger group guarantee_const name_scope
         no_op timestamp tuple""",
     ),
+    **objects("_ops.index_shuffle", "random_index_shuffle"),
     **objects("_ops.sliding_windows", "extract_volume_patches"),
     **objects("_ops.decompositions", "matrix_square_root=sqrtm"),
     **objects(

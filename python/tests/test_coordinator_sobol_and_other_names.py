@@ -131,3 +131,21 @@ def test_a_setting_without_effect_is_kept():
     config.enable_tensor_float_32_execution(False)
     assert not config.tensor_float_32_execution_enabled()
     config.enable_tensor_float_32_execution(True)
+
+
+@pytest.mark.parametrize("most", [0, 1, 9, 255, 256, 1000])
+def test_indices_are_permuted(most):
+    found = tf.random.experimental.index_shuffle(tf.range(most + 1), [3, most], most).numpy()
+    np.testing.assert_array_equal(np.sort(found), np.arange(most + 1))
+    assert most < 9 or (found != np.arange(most + 1)).any()
+
+
+@pytest.mark.filterwarnings("ignore:.*runs op by op")
+def test_indices_are_permuted_in_a_dataset_as_by_tensorflow():
+    dataset = tf.data.Dataset.range(10).map(lambda k: tf.random.experimental.index_shuffle(k, [5, 8], 9))
+    assert list(dataset.as_numpy_iterator()) == [3, 8, 0, 1, 2, 7, 6, 9, 4, 5]
+    each = tf.random.experimental.index_shuffle(4, [[5, 8], [5, 9]], 9).numpy()
+    assert each.shape == (2,) and each[0] == 2
+    for arguments in ((10, [1, 2], 9), (-1, [1, 2], 9), (1, [1, 2, 3], 9), ([1, 2, 3], [1, 2], [9, 9])):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="index_shuffle"):
+            tf.random.experimental.index_shuffle(*arguments)
