@@ -14,22 +14,26 @@ def sparse(array=DENSE):
     return tf.sparse.from_dense(array)
 
 
-def model():
-    made = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1, kernel_initializer="ones")])
+def model(is_sparse=False):
+    made = keras.Sequential(
+        [keras.layers.Input((3,), sparse=is_sparse), keras.layers.Dense(1, kernel_initializer="ones")]
+    )
     made.compile("sgd", "mse")
     return made
 
 
-def test_training_is_that_on_dense_arrays():
-    history = model().fit(sparse(), TARGETS, batch_size=2, shuffle=False, verbose=0).history
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_training_is_that_on_dense_arrays(is_sparse):
+    np.testing.assert_array_equal(model(is_sparse)(sparse()).numpy().ravel(), [3, 3, 4, 5])
+    history = model(is_sparse).fit(sparse(), TARGETS, batch_size=2, shuffle=False, verbose=0).history
     np.testing.assert_allclose(history["loss"], [1.6832499504089355], rtol=1e-6)
-    np.testing.assert_array_equal(model().predict(sparse(), verbose=0).ravel(), [3, 3, 4, 5])
-    assert model().evaluate(sparse(), TARGETS, verbose=0) == 1.75
-    assert model().train_on_batch(sparse(), TARGETS) == 1.75
-    assert model().test_on_batch(sparse(), TARGETS) == 1.75
-    np.testing.assert_array_equal(model().predict_on_batch(sparse()).ravel(), [3, 3, 4, 5])
+    np.testing.assert_array_equal(model(is_sparse).predict(sparse(), verbose=0).ravel(), [3, 3, 4, 5])
+    assert model(is_sparse).evaluate(sparse(), TARGETS, verbose=0) == 1.75
+    assert model(is_sparse).train_on_batch(sparse(), TARGETS) == 1.75
+    assert model(is_sparse).test_on_batch(sparse(), TARGETS) == 1.75
+    np.testing.assert_array_equal(model(is_sparse).predict_on_batch(sparse()).ravel(), [3, 3, 4, 5])
     dataset = tf.data.Dataset.from_tensor_slices((sparse(), TARGETS)).batch(2)
-    np.testing.assert_allclose(model().fit(dataset, verbose=0).history["loss"], [1.6832499504089355], rtol=1e-6)
+    np.testing.assert_allclose(model(is_sparse).fit(dataset, verbose=0).history["loss"], [1.6832499504089355], rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [[7, 3], [5, 2, 3]])
@@ -100,8 +104,8 @@ def test_a_model_with_a_call_of_its_own_gets_sparse_tensors():
     np.testing.assert_allclose(loss, dense.fit(DENSE, TARGETS, batch_size=2, shuffle=False, verbose=0).history["loss"])
 
 
-def test_ragged_tensors_and_direct_calls_are_refused_with_a_remedy():
+def test_ragged_tensors_and_ops_of_sparse_ones_are_refused_with_a_remedy():
     with pytest.raises(ValueError, match="to_tensor"):
         model().fit(tf.ragged.constant([[1.0], [2.0, 3.0]]), TARGETS[:2], verbose=0)
     with pytest.raises(ValueError, match="to_dense"):
-        model()(sparse())
+        keras.ops.matmul(sparse(), np.ones([3, 2], "float32"))
