@@ -33,7 +33,9 @@ def test_training_is_that_on_dense_arrays(is_sparse):
     assert model(is_sparse).test_on_batch(sparse(), TARGETS) == 1.75
     np.testing.assert_array_equal(model(is_sparse).predict_on_batch(sparse()).ravel(), [3, 3, 4, 5])
     dataset = tf.data.Dataset.from_tensor_slices((sparse(), TARGETS)).batch(2)
-    np.testing.assert_allclose(model(is_sparse).fit(dataset, verbose=0).history["loss"], [1.6832499504089355], rtol=1e-6)
+    np.testing.assert_allclose(
+        model(is_sparse).fit(dataset, verbose=0).history["loss"], [1.6832499504089355], rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("shape", [[7, 3], [5, 2, 3]])

@@ -57,7 +57,7 @@ DIFFERENT: dict[str, frozenset[str]] = {
             variable_creator_scope zeros_initializer data summary train test lookup losses metrics initializers optimizers
             queue distribute""",
         "debugging": """assert_all_finite assert_integer assert_near assert_rank_in assert_scalar assert_shapes assert_type""",
-        "image": """ResizeMethod crop_and_resize draw_bounding_boxes extract_glimpse extract_patches
+        "image": """crop_and_resize draw_bounding_boxes extract_glimpse extract_patches
             sample_distorted_bounding_box""",
         "io": "decode_csv decode_raw parse_example parse_single_example serialize_many_sparse serialize_sparse",
         "linalg": "diag diag_part matrix_transpose",

@@ -11,7 +11,7 @@ from typing import Any
 import taut as tf
 from taut import sets
 
-from . import _functions as functions
+from . import _functions as functions, _image
 from ._names import DIFFERENT
 
 
@@ -158,7 +158,7 @@ def _flags() -> types.ModuleType:
 
 _OWN: dict[str, Callable[[], dict[str, Any]]] = {
     "debugging": _debugging,
-    "image": dict,
+    "image": _image.names,
     "io": lambda: {"gfile": tf.io.gfile},
     "linalg": _linalg,
     "math": _math,
