@@ -111,3 +111,13 @@ def test_ragged_tensors_and_ops_of_sparse_ones_are_refused_with_a_remedy():
         model().fit(tf.ragged.constant([[1.0], [2.0, 3.0]]), TARGETS[:2], verbose=0)
     with pytest.raises(ValueError, match="to_dense"):
         keras.ops.matmul(sparse(), np.ones([3, 2], "float32"))
+
+
+def test_a_model_with_sparse_inputs_is_saved(tmp_path):
+    inputs = keras.Input((3,), sparse=True)
+    made = keras.Model(inputs, keras.layers.Dense(1, kernel_initializer="ones")(inputs))
+    made.save(tmp_path / "sparse.keras")
+    again = keras.models.load_model(tmp_path / "sparse.keras")
+    assert again.inputs[0].sparse
+    np.testing.assert_array_equal(again(sparse()).numpy().ravel(), [3, 3, 4, 5])
+    np.testing.assert_array_equal(again.predict(DENSE, verbose=0).ravel(), [3, 3, 4, 5])

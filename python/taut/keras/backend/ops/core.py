@@ -20,7 +20,7 @@ from taut.keras.backend.convert import (
 )
 from taut.keras.backend.loops import leading_size, scan_axis
 
-SUPPORTS_SPARSE_TENSORS = True
+SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = True
