@@ -329,9 +329,12 @@ class CheckpointManager:
         return self._latest
 
     def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
-        """Saves a checkpoint, deletes surplus ones, and returns the new path; None if the interval has not passed."""
+        """Saves a checkpoint, deletes surplus ones, and returns the new path; None if the interval has not passed.
+
+        Without `check_interval`, None only if it was saved at this step already.
+        """
         options = checked("CheckpointManager.save", options)
-        if check_interval and not self._is_due():
+        if not self._is_due(check_interval):
             return None
         self._checkpoint.save_counter.assign_add(1)
         number = int(self._checkpoint.save_counter if checkpoint_number is None else checkpoint_number)
@@ -348,10 +351,12 @@ class CheckpointManager:
     def sync(self) -> None:
         """Does nothing: a file is complete when `save` returns, also with `enable_async`."""
 
-    def _is_due(self) -> bool:
+    def _is_due(self, checks_interval: bool) -> bool:
+        """Whether a checkpoint is saved: never two at one step, if there is an interval."""
         if self._interval is None or self._last_step is None:
             return True
-        return int(self._steps) - self._last_step >= self._interval
+        passed = int(self._steps) - self._last_step
+        return passed >= self._interval if checks_interval else passed != 0
 
     def _remember_step(self) -> None:
         if self._steps is not None:

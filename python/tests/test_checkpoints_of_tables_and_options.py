@@ -85,6 +85,17 @@ def test_a_table_of_other_types_is_refused_and_nothing_is_restored(tmp_path, tab
         tf.train.Checkpoint(v=words()).restore(path)
 
 
+def test_a_table_that_is_made_later_takes_its_entries(tmp_path):
+    m = words()
+    m.insert(["a"], [1])
+    path = tf.train.Checkpoint(m=m).save(str(tmp_path / "later"))
+    checkpoint = tf.train.Checkpoint()
+    status = checkpoint.restore(path)
+    checkpoint.m = words()
+    status.assert_consumed()
+    assert pairs(checkpoint.m) == {b"a": 1}
+
+
 def test_static_tables_are_accepted_and_not_saved(tmp_path):
     static = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["x"], [7]), -1)
     vocabulary = tf.lookup.StaticVocabularyTable(
@@ -194,6 +205,8 @@ def test_a_manager_knows_the_step_of_the_last_checkpoint(tmp_path):
     assert manager.save() is None
     step.assign(10)
     assert manager.save() is not None
+    assert manager.save(check_interval=False) is None
     step.assign(15)
     assert manager.save() is None
     assert manager.save(check_interval=False) is not None
+    assert manager.save(check_interval=False) is None
