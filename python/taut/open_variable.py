@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _native, slices
 from ._common import refuse
-from .errors import DynamicShapeError, InvalidArgumentError
+from .errors import DTypeError, DynamicShapeError, InvalidArgumentError
 from .shape import TensorShape
 from .tensor import Reference, shape as tensor_shape, text_of
 
@@ -126,13 +126,18 @@ class OpenVariable:
 
     def _typed(self, value: Any) -> _native.Tensor:
         """A value as a tensor. A number is one of rank 0: it is not repeated to the size of the value."""
-        return _native.as_tensor(value, None if hasattr(value, "dtype") else self._current.dtype)
+        if isinstance(value, _native.Array) or hasattr(value, "__taut_tensor__"):
+            return _native.as_tensor(value)
+        # Arrays are converted as those beside a tensor, so that float64 becomes float32.
+        beside = hasattr(value, "dtype")
+        dtype = self._current.dtype
+        return _native.tensor_beside(value, dtype) if beside else _native.as_tensor(value, dtype)
 
     def _check_value(self, name: str, value: _native.Tensor) -> None:
         own = self._current
         if value.dtype != own.dtype:
             text = f"the variable {self.name!r} must be assigned values of {own.dtype.name}, got {value.dtype.name}"
-            refuse(f"Variable.{name}", f"{text}\n  help: cast the value", InvalidArgumentError)
+            refuse(f"Variable.{name}", f"{text}\n  help: cast the value", DTypeError)
         if not self._declared.is_compatible_with(value.shape):
             text = f"the shape of the variable {self.name!r} is {self._declared}, got a value of shape {value.shape}"
             refuse(f"Variable.{name}", text, InvalidArgumentError)
@@ -239,8 +244,13 @@ _UNARY = ("neg", "pos", "abs", "invert", "bool", "int", "float", "index", "round
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 for _name in (*_BINARY, *(f"r{name}" for name in _BINARY), *_UNARY, *_COMPARISONS):
     setattr(OpenVariable, f"__{_name}__", _delegated(f"__{_name}__"))
-# Comparisons are elementwise, so it is no key of a dict, as a variable.
-OpenVariable.__hash__ = _native.Array.__hash__  # type: ignore[assignment]
+
+
+def _refuse_hash(_self: OpenVariable) -> int:
+    raise TypeError("variables are unhashable, since == compares elements: use variable.ref() as a key")
+
+
+setattr(OpenVariable, "__hash__", _refuse_hash)
 
 
 def _updating(name: str) -> Callable:

@@ -66,6 +66,28 @@ def test_shapes_that_are_not_compatible_are_refused():
         Own([1.0], shape=[None])
 
 
+def test_arrays_and_lists_are_converted_and_tensors_are_not():
+    v = make()
+    for value in (
+        np.array([1.5, 2.0, 3.0]),
+        [1, 2, 3],
+        np.array([1, 2]),
+        (4.0,),
+        tf.constant([5.0]),
+        tf.Variable([6.0]),
+    ):
+        v.assign(value)
+        assert v.read_value().dtype == tf.float32
+        np.testing.assert_array_equal(v, np.asarray(value))
+    for value in (tf.constant([1, 2]), tf.constant([1.0], tf.float64)):
+        with pytest.raises(TypeError, match="float32"):
+            v.assign(value)
+    with pytest.raises((TypeError, ValueError)):
+        tf.Variable([1, 2], shape=[None]).assign([1.5])
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(v)
+
+
 def test_updates_in_place():
     v = make([1.0, 2.0, 3.0])
     assert v.assign_add([1.0, 1.0, 1.0]) is v
