@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native, dtypes
 from ._common import refuse
-from .errors import DynamicShapeError, InvalidArgumentError
+from .errors import DTypeError, DynamicShapeError, InvalidArgumentError
 from .ragged_tensor import RaggedTensor, map_flat_values
 from .sparse_tensor import SparseTensor
 
@@ -20,10 +20,15 @@ def on_keys(function: Any, keys: Any, dtype: Any) -> Any:
         return map_flat_values(lambda flat: on_keys(function, flat, dtype), keys)
     if isinstance(keys, SparseTensor):
         return SparseTensor(keys.indices, on_keys(function, keys.values, dtype), list(keys.shape))
-    keys = _native.as_tensor(keys, None if isinstance(keys, _native.Array) else dtype)
-    if keys.dtype != dtype:
-        raise TypeError(f"keys must be {dtype.name}, got {keys.dtype.name}")
-    return function(keys)
+    return function(_typed("keys", keys, dtype))
+
+
+def _typed(what: str, value: Any, dtype: _native.DType) -> _native.Tensor:
+    """Keys or values as a tensor of the table's type. A tensor of another type is not converted."""
+    tensor = _native.as_tensor(value, None if isinstance(value, _native.Array) else dtype)
+    if tensor.dtype != dtype:
+        raise DTypeError(f"{what} must be {dtype.name}, got {tensor.dtype.name}\n  at {_native.calling_line()}")
+    return tensor
 
 
 def _array(rows: list, dtype: _native.DType, shape: tuple[int, ...]) -> _native.Tensor:
@@ -66,9 +71,7 @@ class MutableHashTable:
 
     def _keys(self, keys: Any) -> list[Any]:
         self._check_eager()
-        tensor = _native.as_tensor(keys, None if isinstance(keys, _native.Array) else self.key_dtype)
-        if tensor.dtype != self.key_dtype:
-            raise TypeError(f"keys must be {self.key_dtype.name}, got {tensor.dtype.name}")
+        tensor = _typed("keys", keys, self.key_dtype)
         self._outer_shape(tensor)
         return self._rows(tensor, self._key_shape)
 
@@ -81,7 +84,8 @@ class MutableHashTable:
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
         """Sets the values of keys."""
-        keys, values = _native.as_tensor(keys, self.key_dtype), _native.as_tensor(values, self.value_dtype)
+        self._check_eager()
+        keys, values = _typed("keys", keys, self.key_dtype), _typed("values", values, self.value_dtype)
         rows = self._keys(keys)
         expected = (*self._outer_shape(keys), *self._value_shape)
         if tuple(values.shape) != expected:

@@ -129,6 +129,21 @@ def test_values_and_keys_may_be_vectors(tmp_path):
     np.testing.assert_array_equal(other.lookup([[1, 2]]), [5])
 
 
+def test_tensors_of_another_type_are_refused():
+    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, -1.0)
+    for call in (
+        lambda: table.insert(tf.constant([2.0]), [1.0]),
+        lambda: table.insert(tf.constant([2], tf.int64), tf.constant([1])),
+        lambda: table.lookup(tf.constant([2])),
+        lambda: table.remove(tf.constant(["a"])),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"(keys|values) must be .*\n  at .*test_checkpoints_of"):
+            call()
+    assert int(table.size()) == 0
+    table.insert([2], [1])
+    np.testing.assert_array_equal(table.lookup([2, 3]), [1, -1])
+
+
 def test_dynamic_default_values():
     m = words()
     m.insert(["a"], [1])
