@@ -82,12 +82,14 @@ class GradientTape(_native.GradientTape):
 
         The gradient is None where there is no dependency: `explain_none(target, source)` says why.
         """
+        was_resized = False
         for leaf in nest.flatten([target, sources]):
             _check("gradient", leaf)
+            was_resized = was_resized or (type(leaf) is OpenVariable and bool(leaf._former))
         unconnected = UnconnectedGradients(unconnected_gradients).value
         if isinstance(target, (list, tuple, dict)) and isinstance(output_gradients, (list, tuple, dict)):
             output_gradients = nest.flatten(output_gradients)
-        if any(type(leaf) is OpenVariable and leaf._former for leaf in nest.flatten(sources)):
+        if was_resized:
             return self._gradient_of_resized(target, sources, output_gradients, unconnected)
         return super().gradient(target, sources, output_gradients, unconnected)
 
