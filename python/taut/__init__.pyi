@@ -24,6 +24,7 @@ from ._ops.fourier import fftnd as fftnd, ifftnd as ifftnd, irfftnd as irfftnd, 
 from ._ops.histogram import (
     histogram_fixed_width as histogram_fixed_width, histogram_fixed_width_bins as histogram_fixed_width_bins,
 )
+from ._ops.index_shuffle import random_index_shuffle as random_index_shuffle
 from ._ops.indexing import (
     boolean_mask as boolean_mask, dynamic_partition as dynamic_partition, dynamic_stitch as dynamic_stitch, gather
     as gather, gather_nd as gather_nd, reverse_sequence as reverse_sequence, scatter_nd as scatter_nd, slice as
@@ -147,18 +148,18 @@ __all__ = [
     "map_fn", "matmul", "matrix_square_root", "maximum", "meshgrid", "minimum", "multiply", "name_scope",
     "negative", "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like",
     "pad", "parallel_stack", "pow", "print", "py_function", "ragged_fill_empty_rows", "ragged_fill_empty_rows_grad",
-    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad",
-    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
-    "reduce_sum", "register_tensor_conversion_function", "repeat", "required_space_to_batch_paddings", "reshape",
-    "reverse", "reverse_sequence", "rfftnd", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd",
-    "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort",
-    "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient",
-    "strided_slice", "string", "subtract", "switch_case", "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add",
-    "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
-    "tensordot", "tile", "timestamp", "trace_specs", "transpose", "truediv", "truncatediv", "truncatemod", "tuple",
-    "type_spec_from_value", "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unravel_index",
-    "unstack", "variable_creator_scope", "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer",
-    "zeros_like",
+    "random_index_shuffle", "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
+    "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_prod", "reduce_sum", "register_tensor_conversion_function", "repeat",
+    "required_space_to_batch_paddings", "reshape", "reverse", "reverse_sequence", "rfftnd", "roll", "round",
+    "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "shape_n",
+    "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "space_to_batch", "space_to_batch_nd", "split",
+    "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract", "switch_case",
+    "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile", "timestamp", "trace_specs",
+    "transpose", "truediv", "truncatediv", "truncatemod", "tuple", "type_spec_from_value", "uint16", "uint32",
+    "uint64", "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "variable_creator_scope",
+    "vectorized_map", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:

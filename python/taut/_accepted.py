@@ -21,6 +21,7 @@ _JACOBIAN = "a performance hint: the Jacobian has the same value"
 _SORTED = "a serialized message always has its features in the order of their names"
 _ROWS_CHECKED = "row splits are always checked"
 _NO_SHARING = "a table belongs to its object"
+_TABLES_SAVED = "a checkpoint stores every table that it is given, as TensorFlow's do in any case"
 _SORTED_IDS = "a performance hint: ids may come in any order"
 _FEATURES = "AutoGraph always converts every construct that it supports"
 
@@ -44,6 +45,8 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "path_length_limit": "errors name the caller's line in full",
         "stack_height_limit": "errors name the caller's line only",
     },
+    "taut._ops.compat_v1.conv2d": {"use_cudnn_on_gpu": "there are no GPUs"},
+    "taut._ops.compat_v1.embedding_lookup": {"validate_indices": "indices are always checked"},
     "taut._ops.decompositions.eigh_tridiagonal": {"tol": "eigenvalues have the full precision of their type"},
     "taut._ops.decompositions.lu_matrix_inverse": {"validate_args": _CHECKED},
     "taut._ops.decompositions.lu_reconstruct": {"validate_args": _CHECKED},
@@ -90,6 +93,12 @@ ACCEPTED: dict[str, dict[str, str]] = {
     },
     "taut.autograph.to_graph": {"experimental_optional_features": _FEATURES},
     "taut.autograph.to_code": {"experimental_optional_features": _FEATURES},
+    "taut.compat.v1._functions.assert_rank": {"summarize": "the message has the rank, not the elements"},
+    "taut.compat.v1._functions.assert_rank_at_least": {"summarize": "the message has the rank, not the elements"},
+    "taut.compat.v1._functions.assign": {"use_locking": _ATOMIC},
+    "taut.compat.v1._functions.name_scope": {"values": "of graphs of TensorFlow 1"},
+    "taut.compat.v1._functions.ones_like": {"optimize": _SHAPES_KNOWN},
+    "taut.compat.v1._functions.zeros_like": {"optimize": _SHAPES_KNOWN},
     "taut.control.case": {"strict": "a list of one value stays a list in any case, as in TensorFlow 2"},
     "taut.control.foldl": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
     "taut.control.foldr": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
@@ -166,16 +175,19 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.linear_operators.structured.LinearOperatorScaledIdentity._matmul": {"adjoint": _SELF_ADJOINT},
     "taut.linear_operators.structured.LinearOperatorScaledIdentity._solve": {"adjoint": _SELF_ADJOINT},
     "taut.linear_operators.structured.LinearOperatorZeros.__init__": {"assert_proper_shapes": _SHAPES_KNOWN},
-    "taut.lookup.DenseHashTable.__init__": {
-        "checkpoint": "checkpoints store variables; `export` and `insert` store a table",
-        "experimental_is_anonymous": _NO_SHARING,
-    },
-    "taut.lookup.MutableHashTable.__init__": {
-        "checkpoint": "checkpoints store variables; `export` and `insert` store a table",
-        "experimental_is_anonymous": _NO_SHARING,
-    },
     "taut.lookup.StaticHashTable.__init__": {"experimental_is_anonymous": _NO_SHARING},
     "taut.lookup.StaticVocabularyTable.__init__": {"experimental_is_anonymous": _NO_SHARING},
+    "taut.mutable_tables.DenseHashTable.__init__": {
+        "checkpoint": _TABLES_SAVED,
+        "experimental_is_anonymous": _NO_SHARING,
+    },
+    "taut.mutable_tables.MutableHashTable.__init__": {
+        "checkpoint": _TABLES_SAVED,
+        "experimental_is_anonymous": _NO_SHARING,
+    },
+    "taut.open_variable.OpenVariable.assign": {"use_locking": _ATOMIC},
+    "taut.open_variable.OpenVariable.assign_add": {"use_locking": _ATOMIC},
+    "taut.open_variable.OpenVariable.assign_sub": {"use_locking": _ATOMIC},
     "taut.ragged_shape.DynamicRaggedShape.__init__": {
         "static_inner_shape": "the shape of the values is always known",
         "validate": _ROWS_CHECKED,
@@ -223,6 +235,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "cuda_only": "there are no GPUs",
         "min_cuda_compute_capability": "there are no GPUs",
     },
+    "taut.variable.Variable.__new__": {"validate_shape": "the shape of an initial value is always known"},
     "taut.variable.Variable.assign": {"use_locking": _ATOMIC},
     "taut.variable.Variable.assign_add": {"use_locking": _ATOMIC},
     "taut.variable.Variable.assign_sub": {"use_locking": _ATOMIC},

@@ -13,13 +13,22 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Quantised and opaque types",
-        """qint8 qint16 qint32 quint8 quint16 quantization.dequantize quantization.quantize quantization.quantized_concat
-        resource variant""",
+        """qint8 qint16 qint32 quint8 quint16 dtypes.QUANTIZED_DTYPES dtypes.qint8 dtypes.qint16 dtypes.qint32 dtypes.quint8
+        dtypes.quint16 quantization.dequantize quantization.quantize quantization.quantized_concat resource variant
+        dtypes.resource dtypes.variant data.experimental.from_variant data.experimental.to_variant""",
         "tf.quantization.fake_quant_with_min_max_vars simulates quantised values; tf.int8 and tf.uint8 store them",
     ),
     (
+        "Types of 8 bits and fewer",
+        """dtypes.experimental experimental.float4_e2m1fn experimental.float8_e4m3b11fnuz experimental.float8_e4m3fn
+        experimental.float8_e4m3fnuz experimental.float8_e5m2 experimental.float8_e5m2fnuz experimental.int2 experimental.int4
+        experimental.uint2 experimental.uint4""",
+        "the smallest types are tf.float16, tf.bfloat16, tf.int8 and tf.uint8; arrays of the others are refused by name",
+    ),
+    (
         "Several devices and processes",
-        """tpu
+        """tpu train.ClusterDef train.ClusterSpec train.JobDef train.ServerDef test.create_local_cluster
+        data.experimental.ServiceOptions data.experimental.distributed_save data.experimental.SHARD_HINT
         config.experimental_connect_to_cluster config.experimental_connect_to_host distribute.CentralStorageStrategy
         distribute.DistributedIterator distribute.DistributedValues distribute.HierarchicalCopyAllReduce
         distribute.NcclAllReduce distribute.RunOptions distribute.Server distribute.StrategyExtended distribute.TPUStrategy
@@ -32,7 +41,10 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Models as files",
-        "saved_model lite mlir xla graph_util Graph Operation import_graph_def load_library load_op_library raw_ops",
+        """saved_model lite mlir xla graph_util Graph Operation import_graph_def load_library load_op_library raw_ops conv
+        conv2d_backprop_filter_v2 conv2d_backprop_input_v2 check_pinned nondifferentiable_batch_function train.CheckpointView
+        train.TrackableView data.experimental.get_model_proto data.experimental.make_saveable_from_iterator
+        experimental.register_filesystem_plugin test.assert_equal_graph_def""",
         "tf.train.Checkpoint and keras.Model.save store variables and models",
     ),
     (
@@ -42,34 +54,22 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Encoded images",
-        "image.decode_jxl",
+        "image.decode_jxl io.decode_jxl",
         "tf.io.decode_image reads BMP, GIF, JPEG, PNG and WebP",
     ),
     (
-        "Summaries",
-        "summary.trace_export summary.trace_off summary.trace_on",
-        "tf.summary writes scalars, histograms, images, sounds, texts and graphs of plans; tf.profiler writes pages for the "
-        "browser",
-    ),
-    (
-        "Linear operators",
-        """linalg.LinearOperatorCirculant linalg.LinearOperatorCirculant2D linalg.LinearOperatorCirculant3D""",
-        "tf.linalg.LinearOperatorToeplitz represents circulant matrices of one dimension; "
-        "tf.linalg.LinearOperatorFullMatrix holds any matrix",
-    ),
-    (
-        "Special functions",
-        "math.sobol_sample",
-        "tf.math.special and tf.math have the others; tf.random.uniform draws independent samples",
-    ),
-    (
         "Rare layers and samplers",
-        "image.generate_bounding_box_proposals",
+        """image.generate_bounding_box_proposals nn.RNNCellDeviceWrapper nn.RNNCellDropoutWrapper nn.RNNCellResidualWrapper
+        nn.with_space_to_batch experimental.StructuredTensor experimental.ExtensionTypeBatchEncoder""",
         "write them with the ops that exist",
     ),
     (
         "Names of graphs and of the build",
-        "RegisterGradient no_gradient sysconfig",
+        """RegisterGradient no_gradient sysconfig.CXX11_ABI_FLAG sysconfig.CXX_VERSION sysconfig.MONOLITHIC_BUILD
+        sysconfig.get_compile_flags sysconfig.get_include sysconfig.get_lib sysconfig.get_link_flags version.COMPILER_VERSION
+        version.GRAPH_DEF_VERSION version.GRAPH_DEF_VERSION_MIN_CONSUMER version.GRAPH_DEF_VERSION_MIN_PRODUCER
+        experimental.function_executor_type experimental.enable_strict_mode test.Benchmark test.benchmark_config
+        test.with_eager_op_as_function""",
         "tf.custom_gradient and nested tapes replace graph gradients",
     ),
 )

@@ -95,6 +95,7 @@ _MATH: Rows = {
         "_ops.special",
         """bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc erfcinv igamma igammac ndtri nextafter polygamma zeta""",
     ),
+    **objects("_ops.quasi_random", "sobol_sample"),
     **objects("_ops.sorting", "approx_max_k approx_min_k"),
     "special": Object("taut.math_special", ""),
     **objects(
@@ -122,7 +123,8 @@ _LINALG: Rows = {
     **objects(
         "linear_operators",
         """LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorBlockLowerTriangular
-        LinearOperatorComposition LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
+        LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D LinearOperatorComposition
+        LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
         LinearOperatorIdentity LinearOperatorInversion LinearOperatorKronecker LinearOperatorLowRankUpdate
         LinearOperatorLowerTriangular LinearOperatorPermutation LinearOperatorScaledIdentity LinearOperatorToeplitz
         LinearOperatorTridiag LinearOperatorZeros""",
@@ -212,6 +214,7 @@ _TOP: Rows = {
         """AggregationMethod control_dependencies device get_current_name_scope get_logger group guarantee_const name_scope
         no_op timestamp tuple""",
     ),
+    **objects("_ops.index_shuffle", "random_index_shuffle"),
     **objects("_ops.sliding_windows", "extract_volume_patches"),
     **objects("_ops.decompositions", "matrix_square_root=sqrtm"),
     **objects(
@@ -306,13 +309,22 @@ _NN: Rows = {
 _COMPAT_NN: Rows = {
     **same(
         _NN,
-        """batch_normalization bias_add elu l2_loss leaky_relu local_response_normalization lrn normalize_moments relu
-        relu6 selu sigmoid softplus softsign swish tanh top_k""",
+        """all_candidate_sampler approx_max_k approx_min_k atrous_conv2d atrous_conv2d_transpose avg_pool1d avg_pool3d
+        batch_normalization bias_add collapse_repeated compute_accidental_hits compute_average_loss conv1d_transpose
+        conv_transpose ctc_greedy_decoder ctc_unique_labels depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input elu
+        fixed_unigram_candidate_sampler l2_loss l2_normalize leaky_relu learned_unigram_candidate_sampler
+        local_response_normalization log_poisson_loss lrn max_pool1d max_pool2d max_pool3d normalize_moments relu relu6
+        scale_regularization_loss selu sigmoid silu softplus softsign swish tanh top_k zero_fraction""",
     ),
     **objects(
         "_ops.compat_v1",
-        "fused_batch_norm moments softmax_cross_entropy_with_logits_v2 sufficient_statistics weighted_moments",
+        """avg_pool avg_pool2d=avg_pool conv2d conv2d_transpose crelu depth_to_space depthwise_conv2d dropout embedding_lookup
+        fused_batch_norm in_top_k log_softmax max_pool moments relu_layer separable_conv2d sigmoid_cross_entropy_with_logits
+        softmax softmax_cross_entropy_with_logits softmax_cross_entropy_with_logits_v2 space_to_depth
+        sparse_softmax_cross_entropy_with_logits sufficient_statistics weighted_cross_entropy_with_logits weighted_moments
+        xw_plus_b""",
     ),
+    **objects("_ops.candidates", "log_uniform_candidate_sampler uniform_candidate_sampler"),
 }
 
 _IMAGE: Rows = {

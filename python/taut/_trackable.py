@@ -10,8 +10,10 @@ from typing import Any
 from . import _native
 from ._common import refuse
 from .errors import InvalidArgumentError
+from .mutable_tables import MutableHashTable
 
-#: Objects that save a state of their own have these methods: `_saved_state() -> tensor`, `_restore_state(tensor)`.
+#: Objects that save a state of their own have these methods: `_saved_state() -> tensor`, `_restore_state(tensor)`, and
+#: `_check_state(path, tensor)` if some tensors cannot be restored.
 _STATE = "_saved_state"
 
 
@@ -20,12 +22,17 @@ class Leaf:
 
     def __init__(self, thing: Any) -> None:
         self._state = thing if hasattr(thing, _STATE) else None
-        self._variable = None if self._state else variable_of(thing)
+        self._variable = variable_of(thing) if self._state is None else None
 
     @property
     def exists(self) -> bool:
         """Whether there is a value."""
         return self._state is not None or self._variable is not None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a lookup table."""
+        return isinstance(self._state, MutableHashTable)
 
     @property
     def identity(self) -> int:
@@ -41,6 +48,8 @@ class Leaf:
     def check(self, path: str, value: _native.Tensor) -> None:
         """Raises an error if a value does not fit."""
         own = self._variable
+        if hasattr(self._state, "_check_state"):
+            self._state._check_state(path, value)  # type: ignore[union-attr]
         if own is not None and (own.dtype != value.dtype or tuple(own.shape) != tuple(value.shape)):
             want, got = f"{own.dtype.name}{list(own.shape)}", f"{value.dtype.name}{list(value.shape)}"
             text = f"{path} must have the type and shape of its variable, {want}, got {got}"
@@ -184,7 +193,7 @@ def _lists_variables(thing: Any) -> bool:
 
 def holds_states(thing: Any, seen: set[int] | None = None) -> bool:
     """Whether an object has states to save, or may create some later."""
-    if _is_leaf(thing) or is_layer(thing) or _lists_variables(thing):
+    if _is_leaf(thing) or is_layer(thing) or _lists_variables(thing) or hasattr(thing, "_taut_is_constant"):
         return True
     seen = set() if seen is None else seen
     if id(thing) in seen or isinstance(thing, _PLAIN) or callable(getattr(thing, "__array__", None)):

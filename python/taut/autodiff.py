@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _namespace, _native, _raw_ops as raw, nest
 from ._common import refuse
+from .open_variable import held
 from .recording import call_recorded
 from .tape import GradientTape, is_zero
 
@@ -44,6 +45,7 @@ class ForwardAccumulator:
     """
 
     def __init__(self, primals: Any, tangents: Any) -> None:
+        primals = nest.map_structure(held, primals)
         self._native = call_recorded(_native.ForwardAccumulator, primals, _as_tensors(primals, tangents))
 
     def __enter__(self) -> ForwardAccumulator:

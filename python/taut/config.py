@@ -273,14 +273,17 @@ class experimental:  # noqa: N801
         """Calls always return when they are done: only True is accepted."""
         _only("set_synchronous_execution", "enable", enable is not False, True, "calls return when they are done")
 
+    _may_round = True
+
     @staticmethod
     def tensor_float_32_execution_enabled() -> bool:
-        """Whether GPUs may round float32 products. There are none; TensorFlow's default is returned."""
-        return True
+        """Whether GPUs may round float32 products, as it was set. There are none."""
+        return experimental._may_round
 
     @staticmethod
     def enable_tensor_float_32_execution(enabled: bool) -> None:
         """Lets GPUs round float32 products. There are none, and products are never rounded."""
+        experimental._may_round = bool(enabled)
 
 
 experimental_run_functions_eagerly = run_functions_eagerly

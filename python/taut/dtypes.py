@@ -84,4 +84,10 @@ def __getattr__(name: str) -> Any:
         from ._ops import casting
 
         return getattr(casting, name)
-    raise AttributeError(f"module 'taut.dtypes' has no attribute {name!r}")
+    if name == "complex":
+        from ._ops.elementwise import complex as of_parts
+
+        return of_parts
+    from ._missing import explain
+
+    raise AttributeError(explain(__name__, name), name=name)

@@ -280,7 +280,8 @@ class Function:
             self._name,
             jit_compile is None or bool(jit_compile),
             reduce_retracing,
-            on_retrace,
+            # The recording of the first trace serves other sizes, and denies what it does not hold for.
+            "allow" if reduce_retracing and input_signature is None and on_retrace == "deny" else on_retrace,
             cache_bytes,
             self._input_signature,
             fuse,

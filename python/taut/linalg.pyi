@@ -25,19 +25,21 @@ from ._ops.reduction import l2_normalize as l2_normalize
 from .linear_operators import (
     LinearOperator as LinearOperator, LinearOperatorAdjoint as LinearOperatorAdjoint, LinearOperatorBlockDiag as
     LinearOperatorBlockDiag, LinearOperatorBlockLowerTriangular as LinearOperatorBlockLowerTriangular,
-    LinearOperatorComposition as LinearOperatorComposition, LinearOperatorDiag as LinearOperatorDiag,
-    LinearOperatorFullMatrix as LinearOperatorFullMatrix, LinearOperatorHouseholder as LinearOperatorHouseholder,
-    LinearOperatorIdentity as LinearOperatorIdentity, LinearOperatorInversion as LinearOperatorInversion,
-    LinearOperatorKronecker as LinearOperatorKronecker, LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate,
-    LinearOperatorLowerTriangular as LinearOperatorLowerTriangular, LinearOperatorPermutation as
-    LinearOperatorPermutation, LinearOperatorScaledIdentity as LinearOperatorScaledIdentity, LinearOperatorToeplitz
-    as LinearOperatorToeplitz, LinearOperatorTridiag as LinearOperatorTridiag, LinearOperatorZeros as
-    LinearOperatorZeros,
+    LinearOperatorCirculant as LinearOperatorCirculant, LinearOperatorCirculant2D as LinearOperatorCirculant2D,
+    LinearOperatorCirculant3D as LinearOperatorCirculant3D, LinearOperatorComposition as LinearOperatorComposition,
+    LinearOperatorDiag as LinearOperatorDiag, LinearOperatorFullMatrix as LinearOperatorFullMatrix,
+    LinearOperatorHouseholder as LinearOperatorHouseholder, LinearOperatorIdentity as LinearOperatorIdentity,
+    LinearOperatorInversion as LinearOperatorInversion, LinearOperatorKronecker as LinearOperatorKronecker,
+    LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate, LinearOperatorLowerTriangular as
+    LinearOperatorLowerTriangular, LinearOperatorPermutation as LinearOperatorPermutation,
+    LinearOperatorScaledIdentity as LinearOperatorScaledIdentity, LinearOperatorToeplitz as LinearOperatorToeplitz,
+    LinearOperatorTridiag as LinearOperatorTridiag, LinearOperatorZeros as LinearOperatorZeros,
 )
 from .linear_operators.solvers import experimental as experimental
 
 __all__ = [
     "LinearOperator", "LinearOperatorAdjoint", "LinearOperatorBlockDiag", "LinearOperatorBlockLowerTriangular",
+    "LinearOperatorCirculant", "LinearOperatorCirculant2D", "LinearOperatorCirculant3D",
     "LinearOperatorComposition", "LinearOperatorDiag", "LinearOperatorFullMatrix", "LinearOperatorHouseholder",
     "LinearOperatorIdentity", "LinearOperatorInversion", "LinearOperatorKronecker", "LinearOperatorLowRankUpdate",
     "LinearOperatorLowerTriangular", "LinearOperatorPermutation", "LinearOperatorScaledIdentity",

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import _namespace, _native, _raw_ops as raw, dtypes
-from .errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from .ragged_tensor import RaggedTensor, map_flat_values
-from .sparse_tensor import SparseTensor
+from .errors import InvalidArgumentError, NotFoundError
+from .mutable_tables import DenseHashTable, MutableHashTable, on_keys
 
 __all__ = [
     "KeyValueTensorInitializer",
@@ -141,19 +140,13 @@ class _Lookup:
         return raw.reshape(found, keys.shape)
 
 
-def _on_keys(function: Any, keys: Any, dtype: Any) -> Any:
-    """Applies a lookup to a tensor, or to the values of a ragged or sparse one."""
-    if isinstance(keys, RaggedTensor):
-        return map_flat_values(lambda flat: _on_keys(function, flat, dtype), keys)
-    if isinstance(keys, SparseTensor):
-        return SparseTensor(keys.indices, _on_keys(function, keys.values, dtype), list(keys.shape))
-    keys = _native.as_tensor(keys, None if isinstance(keys, _native.Array) else dtype)
-    if keys.dtype != dtype:
-        raise TypeError(f"keys must be {dtype.name}, got {keys.dtype.name}")
-    return function(keys)
+class _Constant:
+    """A table that a checkpoint may hold: it is made again by the program, and nothing of it is saved."""
+
+    _taut_is_constant = True
 
 
-class StaticHashTable:
+class StaticHashTable(_Constant):
     """A table that does not change. Keys that it does not have get the default value.
 
     >>> import taut as tf
@@ -201,7 +194,7 @@ class StaticHashTable:
             positions = self._lookup.positions(tensor)
             return raw.gather(self._pool, raw.where(positions < 0, self._values.shape[0], positions))
 
-        return _on_keys(find, keys, self.key_dtype)
+        return on_keys(find, keys, self.key_dtype)
 
     __getitem__ = lookup
 
@@ -214,7 +207,7 @@ class StaticHashTable:
         return self._keys, self._values
 
 
-class StaticVocabularyTable:
+class StaticVocabularyTable(_Constant):
     """A table from strings or integers to ids, with buckets for keys that it does not have."""
 
     def __init__(
@@ -257,121 +250,7 @@ class StaticVocabularyTable:
             found = self._table.lookup(tensor)
             return raw.where(found < 0, buckets + int(self._table.size()), found)
 
-        return _on_keys(find, keys, self._key_dtype)
-
-    __getitem__ = lookup
-
-
-class MutableHashTable:
-    """A table that can be changed, in eager code."""
-
-    def __init__(
-        self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
-        name: str | None = None,
-        checkpoint: bool = True,
-        experimental_is_anonymous: bool = False,
-    ) -> None:
-        self.key_dtype, self.value_dtype = dtypes.as_dtype(key_dtype), dtypes.as_dtype(value_dtype)
-        self._default = _native.as_tensor(default_value, self.value_dtype).numpy()
-        self._entries: dict[Any, Any] = {}
-
-    @staticmethod
-    def _flat(tensor: Any) -> list[Any]:
-        if tensor.is_symbolic:
-            raise FailedPreconditionError("a mutable table must be used outside of tf.function")
-        return np.asarray(tensor).reshape(-1).tolist()
-
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Sets the values of keys."""
-        keys, values = _native.as_tensor(keys, self.key_dtype), _native.as_tensor(values, self.value_dtype)
-        if keys.shape != values.shape:
-            raise InvalidArgumentError(f"keys and values must have equal shapes, got {keys.shape} and {values.shape}")
-        self._entries.update(zip(self._flat(keys), self._flat(values)))
-
-    def remove(self, keys: Any, name: str | None = None) -> None:
-        """Removes keys."""
-        for key in self._flat(_native.as_tensor(keys, self.key_dtype)):
-            self._entries.pop(key, None)
-
-    def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The value of each key."""
-
-        def find(tensor: Any) -> Any:
-            default = self._default.item() if hasattr(self._default, "item") else self._default
-            values = [self._entries.get(key, default) for key in self._flat(tensor)]
-            array = np.array([*values, None], object)[:-1] if self.value_dtype == dtypes.string else np.array(values)
-            return _native.own_tensor(array.reshape(tuple(tensor.shape)), self.value_dtype)
-
-        return _on_keys(find, keys, self.key_dtype)
-
-    __getitem__ = lookup
-
-    def size(self, name: str | None = None) -> _native.Tensor:
-        """The number of keys."""
-        return _native.own_tensor(np.int64(len(self._entries)))
-
-    def export(self, name: str | None = None) -> tuple:
-        """Keys and values."""
-        parts = []
-        for values, dtype in ((self._entries.keys(), self.key_dtype), (self._entries.values(), self.value_dtype)):
-            array = np.array([*values, None], object)[:-1]
-            kind = object if dtype == dtypes.string else dtype.as_numpy_dtype
-            parts.append(_native.own_tensor(array.astype(kind), dtype))
-        return tuple(parts)
-
-
-class DenseHashTable(MutableHashTable):
-    """A table that can be changed, in eager code, in which two keys are reserved: `empty_key` and `deleted_key`."""
-
-    def __init__(
-        self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
-        empty_key: Any,
-        deleted_key: Any,
-        initial_num_buckets: int | None = None,
-        name: str = "MutableDenseHashTable",
-        checkpoint: bool = True,
-        experimental_is_anonymous: bool = False,
-    ) -> None:
-        super().__init__(key_dtype, value_dtype, default_value)
-        if initial_num_buckets is not None and (
-            initial_num_buckets < 1 or initial_num_buckets & (initial_num_buckets - 1)
-        ):
-            raise InvalidArgumentError(f"initial_num_buckets must be a power of 2, got {initial_num_buckets}")
-        keys = {"empty_key": empty_key, "deleted_key": deleted_key}
-        self._reserved = {word: self._flat(_native.as_tensor(key, self.key_dtype))[0] for word, key in keys.items()}
-        if self._reserved["empty_key"] == self._reserved["deleted_key"]:
-            raise InvalidArgumentError("Empty and deleted keys cannot be equal")
-
-    def _check(self, keys: Any) -> None:
-        given = set(self._flat(_native.as_tensor(keys, self.key_dtype)))
-        for word, key in self._reserved.items():
-            if key in given:
-                raise InvalidArgumentError(f"Using the {word} as a table key is not allowed")
-
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Sets the values of keys."""
-        self._check(keys)
-        super().insert(keys, values)
-
-    insert_or_assign = insert
-
-    def remove(self, keys: Any, name: str | None = None) -> None:
-        """Removes keys."""
-        self._check(keys)
-        super().remove(keys)
-
-    erase = remove
-
-    def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The value of each key."""
-        self._check(keys)
-        return super().lookup(keys)
+        return on_keys(find, keys, self._key_dtype)
 
     __getitem__ = lookup
 

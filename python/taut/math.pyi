@@ -11,6 +11,7 @@ from ._ops.elementwise import (
 )
 from ._ops.histogram import bincount as bincount, confusion_matrix as confusion_matrix, in_top_k as in_top_k
 from ._ops.indexing import invert_permutation as invert_permutation
+from ._ops.quasi_random import sobol_sample as sobol_sample
 from ._ops.reduction import (
     argmax as argmax, argmin as argmin, count_nonzero as count_nonzero, cumprod as cumprod, cumsum as cumsum,
     cumulative_logsumexp as cumulative_logsumexp, is_non_decreasing as is_non_decreasing, is_strictly_increasing as
@@ -45,10 +46,11 @@ __all__ = [
     "polyval", "pow", "real", "reciprocal", "reciprocal_no_nan", "reduce_all", "reduce_any",
     "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
     "reduce_std", "reduce_sum", "reduce_variance", "rint", "round", "rsqrt", "scalar_mul", "segment_max",
-    "segment_mean", "segment_min", "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh", "softmax",
-    "softplus", "softsign", "special", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh", "top_k",
-    "truediv", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
-    "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xdivy", "xlog1py", "xlogy", "zero_fraction", "zeta",
+    "segment_mean", "segment_min", "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh", "sobol_sample",
+    "softmax", "softplus", "softsign", "special", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh",
+    "top_k", "truediv", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min",
+    "unsorted_segment_prod", "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xdivy", "xlog1py", "xlogy",
+    "zero_fraction", "zeta",
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import _native
+from . import _native, nest
 from .errors import InvalidArgumentError
 from .recording import ChangedError, Objects, Recording, UnknownError, frozen, is_replaying, replaying, sizes, tensors
 from .shape import TensorShape
@@ -33,6 +33,10 @@ class Traces:
         self._name, self._on_retrace = name, on_retrace
         self._declared = None if specs is None else [spec.shape for spec in specs]
         self._reduces = reduce_retracing
+        #: Whether the code is called once, for all sizes: no later call may leave the dimensions open that vary.
+        self._is_final = reduce_retracing and specs is None and on_retrace == "deny"
+        #: What the code was called for: the types and sizes of tensors, and other arguments.
+        self._first: list[Any] | None = None
         self._recordings: list[Recording] = []
         # For `reduce_retracing`: arguments, and the shapes of their tensors so far.
         self._shapes: list[tuple[Any, list[TensorShape]]] = []
@@ -52,6 +56,8 @@ class Traces:
         found, reason = self._find(arguments)
         if found is not None:
             return found.replay(arguments)
+        if self._is_final and self._first is not None and self._first != _described(arguments):
+            self._deny(reason or _change(self._first, _described(arguments)))
         if reason is not None and reports:
             self._report(reason)
         shapes = self._open_shapes(arguments)
@@ -60,7 +66,8 @@ class Traces:
             self.counted_by.count += 1
         if not self.is_recorded or (shapes is None and not _depth.recordings and not is_replaying()):
             return function(*args, **kwargs)
-        recording = Recording(arguments, shapes)
+        # If this is the only call of the code, it sees the sizes of this call, and what it reads of them is noted.
+        recording = Recording(arguments, None if self._is_final else shapes)
         before = _native.set_recording(recording)
         try:
             with _recording():
@@ -68,12 +75,14 @@ class Traces:
         finally:
             _native.set_recording(before)
         recording.finish(result)
+        if self._is_final:
+            self._first, recording.shapes = _described(arguments), shapes
         self._recordings = [*self._recordings[-_KEPT + 1 :], recording]
         return result
 
     def forget(self) -> None:
         """Drops what was recorded."""
-        self._recordings, self._shapes = [], []
+        self._recordings, self._shapes, self._first = [], [], None
 
     def _find(self, arguments: Any) -> tuple[Recording | None, str | None]:
         """The recording for these arguments; if there is none, why those for other sizes do not hold."""
@@ -118,6 +127,8 @@ class Traces:
         given = [TensorShape(sizes(one)) for one in tensors(arguments)]
         if self._declared is not None:
             shapes = self._declared
+        elif self._is_final:
+            return [TensorShape(None) for _ in given]
         elif self._reduces:
             shapes = self._relaxed(arguments, given)
         else:
@@ -142,17 +153,43 @@ class Traces:
             self._shapes = [*self._shapes[-_KEPT + 1 :], (frozen(arguments, _is_tensor), given)]
         return given
 
+    def _deny(self, reason: str) -> None:
+        raise InvalidArgumentError(
+            f"{self._name} must not be traced again, but {reason}\n"
+            f"  at {_native.calling_line()}\n  help: use tf.shape(x) in ops instead of sizes in Python"
+        )
+
     def _report(self, reason: str) -> None:
         if self._on_retrace == "deny":
-            raise InvalidArgumentError(
-                f"{self._name} must not be traced again, but a new size of an open dimension needs it: {reason}\n"
-                f"  at {_native.calling_line()}\n  help: use tf.shape(x) in ops instead of sizes in Python"
-            )
+            self._deny(f"a new size of an open dimension needs it: {reason}")
         if self._on_retrace == "warn" and not self._has_warned:
             self._has_warned = True
             file, _, line = _native.calling_line().rpartition(":")
             text = f"{self._name} is traced again for a new size of an open dimension: {reason}"
             warnings.warn_explicit(text, RuntimeWarning, file, int(line) if line.isdigit() else 0)
+
+
+def _described(arguments: Any) -> list[Any]:
+    """What of arguments a trace is for. Objects that are not plain values count by their identity."""
+    found: list[Any] = []
+    for leaf in nest.flatten(arguments, expand_composites=True):
+        if isinstance(leaf, _native.Array) and not isinstance(leaf, _native.Variable):
+            found.append(f"{leaf.dtype.name}{list(sizes(leaf))}")
+        else:
+            found.append((type(leaf), leaf if isinstance(leaf, _PLAIN) else id(leaf)))
+    return found
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def _change(before: list[Any], now: list[Any]) -> str:
+    """How arguments differ from those that the code was called for."""
+    if len(before) != len(now):
+        return f"it was called with {len(before)} arguments, and is with {len(now)}"
+    pairs = [pair for pair in zip(before, now) if pair[0] != pair[1]]
+    old, new = (one if isinstance(one, str) else one[0].__name__ for one in pairs[0])
+    return f"an argument was {old} and is {new}" if old != new else f"an argument of type {old} is another one"
 
 
 def _is_tensor(value: Any) -> bool:

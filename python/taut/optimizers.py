@@ -11,6 +11,7 @@ from typing import Any
 
 from . import _namespace, _native
 from ._trackable import variables_made
+from .open_variable import held
 from .recording import call_recorded, unrecorded
 from .tape import GradientTape
 
@@ -58,7 +59,8 @@ class Optimizer:
         """Creates the state for these variables. The first `apply_gradients` does it otherwise."""
         if self._native is not None:
             raise ValueError(f"{self.name} is already built")
-        variables = list(var_list)
+        # The state has the size of a variable with open dimensions at this moment, and is that of no other one.
+        variables = [held(variable) for variable in var_list]
         settings = dict(self._given)
         decay = self._decay
         if "weight_decay" in self._settings and decay is not None:
@@ -75,7 +77,7 @@ class Optimizer:
         if self._native is None:
             self.build([variable for _, variable in pairs])
         assert self._native is not None
-        call_recorded(_apply, self, pairs)
+        call_recorded(_apply, self, [(gradient, held(variable)) for gradient, variable in pairs])
         for gradient, variable in pairs:
             constraint = getattr(variable, "constraint", None)
             if gradient is not None and constraint is not None:

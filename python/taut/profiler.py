@@ -190,12 +190,23 @@ class Profile:
             file.write(self._recorded().to_chrome_trace())
 
 
+class _Options(NamedTuple):
+    """Options of recordings. The levels have nothing to choose: every call and every buffer is recorded."""
+
+    host_tracer_level: int = 2
+    python_tracer_level: int = 0
+    device_tracer_level: int = 1
+    delay_ms: int | None = None
+
+
 class _Logged(Profile):
     """A profile that is written to a folder when it stops."""
 
     def __init__(self, logdir: str | os.PathLike, options: Any = None) -> None:
-        if options is not None:
-            raise ValueError(f"options must be None: everything is recorded, got {options!r}")
+        if options is not None and not isinstance(options, _Options):
+            raise TypeError(f"options must be tf.profiler.experimental.ProfilerOptions, got {options!r}")
+        if options is not None and options.delay_ms is not None:
+            raise ValueError(f"delay_ms must be None: a recording begins at once, got {options.delay_ms!r}")
         super().__init__(os.path.basename(os.path.abspath(logdir)))
         self._folder = logdir
 
@@ -247,7 +258,7 @@ def _stop(save: bool = True) -> None:
         Profile.stop(ended)
 
 
-experimental = SimpleNamespace(Profile=_Logged, Trace=_Trace, start=_start, stop=_stop)
+experimental = SimpleNamespace(Profile=_Logged, ProfilerOptions=_Options, Trace=_Trace, start=_start, stop=_stop)
 
 __all__ = ["Alive", "Mark", "Planned", "Profile", "Sample", "Time", "experimental", "mark"]
 __getattr__, __dir__ = _namespace.plain(__name__)

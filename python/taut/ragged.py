@@ -205,7 +205,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
         data = raw.reshape(data, [-1, *data.shape[rank:]])
     flat = places.reshape(-1)
     order = np.argsort(flat, kind="stable")
-    return RaggedTensor.from_row_lengths(_taken(data, order), np.bincount(flat, minlength=count))
+    return RaggedTensor.from_row_lengths(_taken(data, order), np.bincount(flat, minlength=count).astype(places.dtype))
 
 
 def _taken(data: Any, order: np.ndarray) -> Any:

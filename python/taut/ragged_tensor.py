@@ -77,7 +77,7 @@ class RaggedTensor:
         lengths = np.asarray(row_lengths, np.int64)
         if (lengths < 0).any():
             raise InvalidArgumentError(f"row_lengths must be >= 0, got {lengths.tolist()}")
-        return cls.from_row_splits(values, np.concatenate([[0], np.cumsum(lengths)]))
+        return cls.from_row_splits(values, _typed_splits([[0], np.cumsum(lengths)], row_lengths))
 
     @classmethod
     def from_row_starts(
@@ -85,14 +85,14 @@ class RaggedTensor:
     ) -> RaggedTensor:
         """Row `i` begins at `row_starts[i]` and ends where the next one begins."""
         values = values if isinstance(values, RaggedTensor) else _native.as_tensor(values)
-        return cls.from_row_splits(values, np.concatenate([np.asarray(row_starts, np.int64), [_rows(values)]]))
+        return cls.from_row_splits(values, _typed_splits([np.asarray(row_starts), [_rows(values)]], row_starts))
 
     @classmethod
     def from_row_limits(
         cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
         """Row `i` ends at `row_limits[i]` and begins where the one before ends."""
-        return cls.from_row_splits(values, np.concatenate([[0], np.asarray(row_limits, np.int64)]))
+        return cls.from_row_splits(values, _typed_splits([[0], np.asarray(row_limits)], row_limits))
 
     @classmethod
     def from_value_rowids(
@@ -105,7 +105,8 @@ class RaggedTensor:
         count = (int(ids[-1]) + 1 if len(ids) else 0) if nrows is None else int(nrows)
         if len(ids) and ids[-1] >= count:
             raise InvalidArgumentError(f"value_rowids must be < nrows ({count}), got {int(ids[-1])}")
-        return cls.from_row_lengths(values, np.bincount(ids, minlength=count))
+        lengths = np.bincount(ids, minlength=count)
+        return cls.from_row_lengths(values, lengths.astype(np.int32) if _is_int32(value_rowids) else lengths)
 
     @classmethod
     def from_uniform_row_length(
@@ -494,6 +495,11 @@ def _is_int32(splits: Any) -> bool:
     return getattr(splits, "dtype", None) is not None and str(getattr(splits.dtype, "name", splits.dtype)) == "int32"
 
 
+def _typed_splits(parts: list, given: Any) -> np.ndarray:
+    """Row splits of the type of the integers that describe the rows: int32 if those are, else int64."""
+    return np.concatenate(parts).astype(np.int32 if _is_int32(given) else np.int64)
+
+
 def _rows(values: Any) -> int:
     if isinstance(values, RaggedTensor):
         return len(values)
@@ -601,4 +607,4 @@ class RaggedTensorSpec(TypeSpec):
         return self.shape, self.dtype, self.ragged_rank, self.row_splits_dtype
 
     def __repr__(self) -> str:
-        return f"RaggedTensorSpec({self.shape}, {self.dtype!r}, {self.ragged_rank}, {self.row_splits_dtype!r})"
+        return f"RaggedTensorSpec({self.shape!r}, {self.dtype!r}, {self.ragged_rank}, {self.row_splits_dtype!r})"

@@ -33,7 +33,9 @@ def _assign(self: _native.Tensor) -> Callable:
     shape = self.shape
 
     def assign(value: Any, name: str | None = None, read_value: bool = True) -> Any:
-        _write(variable, key, shape, value)
+        # One with open dimensions may have got another size since.
+        own = variable.__taut_variable__() if hasattr(variable, "__taut_variable__") else variable
+        _write(own, key, shape, value)
         return variable if read_value else None
 
     return assign

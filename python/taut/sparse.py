@@ -42,6 +42,7 @@ __all__ = [
     "reset_shape",
     "reshape",
     "retain",
+    "sampled_addmm",
     "segment_mean",
     "segment_sqrt_n",
     "segment_sum",
@@ -312,6 +313,34 @@ def _conjugate(x: Any) -> Any:
 
 def _adjoint(x: Any) -> Any:
     return _conjugate(raw.transpose(x, [1, 0]))
+
+
+def sampled_addmm(
+    indices: Any,
+    values: Any,
+    dense_shape: Any,
+    mat1: Any,
+    mat2: Any,
+    beta: float = 1.0,
+    alpha: float = 1.0,
+    output_type: Any = dtypes.float32,
+) -> tuple:
+    """`alpha * (mat1 @ mat2) + beta * values` at the coordinates `indices`: three tensors of a sparse matrix.
+
+    Only the elements of the product at these coordinates are computed.
+    """
+    indices, mat1, mat2 = (_native.as_tensor(one) for one in (indices, mat1, mat2))
+    columns = raw.swapaxes(mat2, -1, -2)
+    if mat1.ndim < 2 or mat1.ndim != mat2.ndim or indices.shape[-1] != mat1.ndim or mat1.shape[-1] != columns.shape[-1]:
+        text = (
+            f"expected coordinates of the product of matrices, got shapes {mat1.shape}, {mat2.shape}, {indices.shape}"
+        )
+        raise InvalidArgumentError(f"sampled_addmm: {text}")
+    batch = indices[..., :-2]
+    left = raw.gather_nd(mat1, raw.concat([batch, indices[..., -2:-1]], -1))
+    right = raw.gather_nd(columns, raw.concat([batch, indices[..., -1:]], -1))
+    made = alpha * raw.sum(left * right, -1) + beta * _native.as_tensor(values)
+    return indices, raw.cast(made, dtypes.as_dtype(output_type)), _native.as_tensor(dense_shape)
 
 
 def sparse_dense_matmul(

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from . import _namespace, _native, _raw_ops as raw, dtypes
+from ._common import refuse
+from .errors import DynamicShapeError
 from .example_protos import field, varint
 from .io._protos import tensor_proto
+from .summary_trace import trace_export, trace_off, trace_on
 
 __all__ = [
     "SummaryMetadata",
@@ -32,6 +35,9 @@ __all__ = [
     "scalar",
     "should_record_summaries",
     "text",
+    "trace_export",
+    "trace_off",
+    "trace_on",
     "write",
 ]
 
@@ -200,14 +206,20 @@ def write(tag: Any, tensor: Any, step: Any = None, metadata: Any = None, name: s
     return _write(tag, step, metadata, lambda value: value, tensor)
 
 
+def _step_of(step: Any) -> Any:
+    """The step of a value: the one that is given, or the one that is set."""
+    step = _state.step if step is None else step
+    if step is None:
+        raise ValueError("step must be given, or set with tf.summary.experimental.set_step")
+    return step
+
+
 def _write(tag: str, step: Any, metadata: Any, made: Callable[[Any], Any], data: Any) -> bool:
     """Writes what a function makes of a value."""
     writer = _state.writer
     if writer is None or not should_record_summaries():
         return False
-    step = _state.step if step is None else step
-    if step is None:
-        raise ValueError("step must be given, or set with tf.summary.experimental.set_step")
+    step = _step_of(step)
     tag = "/".join((*_state.scopes, tag))
     serialized = b"" if metadata is None else metadata if isinstance(metadata, bytes) else metadata.SerializeToString()
 
@@ -313,6 +325,12 @@ def graph(graph_data: Any, name: str | None = None) -> bool:
     plan = getattr(graph_data, "plan", graph_data)
     if not isinstance(plan, _native.Plan):
         raise TypeError(f"graph_data must be a plan or a concrete function, got {type(graph_data).__name__}")
+    writer._add(field(4, graph_message(plan)), None)
+    return True
+
+
+def graph_message(plan: _native.Plan) -> bytes:
+    """The graph of a plan as a serialized `GraphDef`."""
 
     def attribute(key: str, value: bytes) -> bytes:
         return field(5, field(1, key.encode()) + field(2, value))
@@ -328,8 +346,7 @@ def graph(graph_data: Any, name: str | None = None) -> bool:
             node += attribute("line", field(2, line.encode()))
         nodes += field(1, node)
     # `versions` with the producer that TensorBoard knows.
-    writer._add(field(4, nodes + field(4, varint(1 << 3) + varint(1))), None)
-    return True
+    return nodes + field(4, varint(1 << 3) + varint(1))
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
@@ -357,6 +374,21 @@ class experimental:  # noqa: N801
     def summary_scope(name: str, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
         """The tag of a value within the current scopes."""
         yield name or default_name, name or default_name
+
+    @staticmethod
+    def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> bool:
+        """Writes a serialized `Summary` message, a scalar string."""
+        writer = _state.writer
+        if writer is None or not should_record_summaries():
+            return False
+        message = _native.as_tensor(tensor)
+        if message.dtype != dtypes.string or len(message.shape):
+            raise ValueError(f"write_raw_pb: tensor must be a scalar string, got {message.dtype.name}{message.shape}")
+        if _native.is_tracing():
+            refuse("write_raw_pb", "a summary is written in every call", DynamicShapeError)
+        # Of an event, field 5 is the summary.
+        writer._add(field(5, message.item()), int(_step_of(step)))
+        return True
 
 
 __getattr__, __dir__ = _namespace.plain(__name__)

@@ -12,6 +12,7 @@ import numpy as np
 from . import _native, _raw_ops as raw, nest
 from ._common import refuse, refuse_option
 from .errors import DTypeError, DynamicShapeError, InvalidArgumentError
+from .open_variable import OpenVariable
 from .recording import call_recorded, recorded
 
 if TYPE_CHECKING:
@@ -81,12 +82,34 @@ class GradientTape(_native.GradientTape):
 
         The gradient is None where there is no dependency: `explain_none(target, source)` says why.
         """
+        was_resized = False
         for leaf in nest.flatten([target, sources]):
             _check("gradient", leaf)
+            was_resized = was_resized or (type(leaf) is OpenVariable and bool(leaf._former))
         unconnected = UnconnectedGradients(unconnected_gradients).value
         if isinstance(target, (list, tuple, dict)) and isinstance(output_gradients, (list, tuple, dict)):
             output_gradients = nest.flatten(output_gradients)
+        if was_resized:
+            return self._gradient_of_resized(target, sources, output_gradients, unconnected)
         return super().gradient(target, sources, output_gradients, unconnected)
+
+    def _gradient_of_resized(self, target: Any, sources: Any, output_gradients: Any, unconnected: str) -> Any:
+        """The gradient for variables that may have been read with another size than they have now."""
+        watched = self.watched_variables()
+        flat = nest.flatten(sources)
+        versions = [one._watched_in(watched) if type(one) is OpenVariable else [one] for one in flat]
+        found = super().gradient(target, versions, output_gradients, "none")
+        chosen = []
+        for source, own, gradients in zip(flat, versions, found):
+            connected = [gradient for gradient in gradients if gradient is not None]
+            if len(connected) > 1:
+                text = (
+                    f"the target depends on values of {source.name!r} of several sizes, which have no common gradient"
+                )
+                refuse("GradientTape.gradient", text)
+            zeros = raw.zeros_like(own[-1]) if unconnected == "zero" else None
+            chosen.append(connected[0] if connected else zeros)
+        return nest.pack_sequence_as(sources, chosen)
 
     @recorded
     def jacobian(
@@ -102,6 +125,9 @@ class GradientTape(_native.GradientTape):
             refuse("GradientTape.jacobian", f"target must be one tensor, got {type(target).__name__}", TypeError)
         for leaf in nest.flatten(sources):
             _check("jacobian", leaf)
+            if type(leaf) is OpenVariable and len(leaf._watched_in(self.watched_variables())) > 1:
+                text = f"{leaf.name!r} has got another size since it was read"
+                refuse("GradientTape.jacobian", f"{text}\n  help: compute the Jacobian before the assignment")
         zero = is_zero(unconnected_gradients)
         if 0 in target.shape:
             # There is no element to differentiate; the result of a connected source is empty all the same.

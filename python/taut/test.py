@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 import unittest
 from collections.abc import Callable, Sequence
@@ -207,9 +208,25 @@ def is_built_with_gpu_support() -> bool:
     return False
 
 
+def disable_with_predicate(pred: Callable[[], bool], skip_message: str) -> Callable:
+    """A decorator of test methods that are skipped with this message if `pred()` is true."""
+
+    def decorated(method: Callable) -> Callable:
+        @functools.wraps(method)
+        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if pred():
+                self.skipTest(skip_message)
+            return method(self, *args, **kwargs)
+
+        return run
+
+    return decorated
+
+
 __all__ = [
     "TestCase",
     "compute_gradient",
+    "disable_with_predicate",
     "gpu_device_name",
     "is_built_with_cuda",
     "is_built_with_gpu_support",

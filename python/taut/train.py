@@ -10,8 +10,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import _namespace, _native, _raw_ops as raw, _trackable, dtypes
-from ._common import refuse, refuse_option
+from ._common import refuse
+from .checkpoint_options import CheckpointOptions, checked
+from .coordinator import Coordinator
 from .ema import ExponentialMovingAverage
 from .errors import NotFoundError
 from .example_protos import (
@@ -25,14 +29,16 @@ from .example_protos import (
     Int64List,
     SequenceExample,
 )
+from .mutable_tables import parsed_table
 from .variable import Variable
 
-_NO_OPTIONS = "checkpoints have no options"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 # In the metadata of a file: other paths of saved objects, as JSON.
 _ALIASES = "aliases"
 # The names of complex128 tensors, as JSON.
 _PAIRS = "complex128"
+# The names of lookup tables, as JSON.
+_TABLES = "tables"
 
 
 class Status:
@@ -145,12 +151,17 @@ class Checkpoint:
 
     def write(self, file_prefix: str, options: Any = None) -> str:
         """Writes the states to this file; its folder is created."""
-        refuse_option("Checkpoint.write", "options", options, _NO_OPTIONS)
-        path = os.fspath(file_prefix)
+        options = checked("Checkpoint.write", options)
+        path = self._write(os.fspath(file_prefix))
+        options.call_back(path)
+        return path
+
+    def _write(self, path: str) -> str:
         for name, value in self._objects().items():
             _trackable.check_trackable(name, value)
         aliases: dict[str, str] = {}
-        states = [(name, leaf.as_variable()) for name, leaf in _trackable.leaves(self._objects(), aliases).items()]
+        found = _trackable.leaves(self._objects(), aliases)
+        states = [(name, leaf.as_variable()) for name, leaf in found.items()]
         if self._counter is not None:
             states.append(("save_counter", self._counter))
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -159,12 +170,15 @@ class Checkpoint:
         if pairs:
             words[_PAIRS] = json.dumps(pairs)
             states = [(name, _as_pairs(state) if name in pairs else state) for name, state in states]
+        tables = [name for name, leaf in found.items() if leaf.is_table]
+        if tables:
+            words[_TABLES] = json.dumps(tables)
         _native.save_checkpoint(path, states, words)
         return path
 
     def read(self, save_path: str, options: Any = None) -> Status:
         """Restores the states from a file. Values whose variables do not exist yet wait until they are created."""
-        refuse_option("Checkpoint.read", "options", options, _NO_OPTIONS)
+        checked("Checkpoint.read", options)
         _, tensors, words = _content(os.fspath(save_path))
         values = dict(tensors)
         counter = values.pop("save_counter", None)
@@ -180,16 +194,20 @@ class Checkpoint:
 
     def save(self, file_prefix: str, options: Any = None) -> str:
         """Writes the states to a numbered file; returns its path."""
-        refuse_option("Checkpoint.save", "options", options, _NO_OPTIONS)
+        options = checked("Checkpoint.save", options)
         self.save_counter.assign_add(1)
-        path = self.write(f"{os.fspath(file_prefix)}-{int(self.save_counter)}")
+        path = self._write(f"{os.fspath(file_prefix)}-{int(self.save_counter)}")
         _write_folder_state(os.path.dirname(path), path, [path])
+        options.call_back(path)
         return path
 
     def restore(self, save_path: str | None, options: Any = None) -> Status:
         """Restores the states from a file; does nothing for None."""
-        refuse_option("Checkpoint.restore", "options", options, _NO_OPTIONS)
+        checked("Checkpoint.restore", options)
         return Status() if save_path is None else self.read(save_path)
+
+    def sync(self) -> None:
+        """Does nothing: a file is complete when `save` or `write` returns, also with `enable_async`."""
 
     @property
     def save_counter(self) -> Variable:
@@ -258,6 +276,7 @@ class CheckpointManager:
         step_counter: Any = None,
         checkpoint_interval: int | None = None,
         init_fn: Callable | None = None,
+        last_checkpoint_step: int | None = None,
     ) -> None:
         if max_to_keep is not None and max_to_keep <= 0:
             refuse("CheckpointManager", f"max_to_keep must be >= 1 or None, got {max_to_keep}", ValueError)
@@ -266,7 +285,7 @@ class CheckpointManager:
         self._checkpoint, self._directory, self._name = checkpoint, os.fspath(directory), checkpoint_name
         self._most, self._hours = max_to_keep, keep_checkpoint_every_n_hours
         self._steps, self._interval, self._init = step_counter, checkpoint_interval, init_fn
-        self._last_step: int | None = None
+        self._last_step = None if last_checkpoint_step is None else int(last_checkpoint_step)
         os.makedirs(self._directory, exist_ok=True)
         state = _read_folder_state(self._directory)
         times = [float(moment) for moment in state.get(_TIME, [])]
@@ -310,25 +329,34 @@ class CheckpointManager:
         return self._latest
 
     def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
-        """Saves a checkpoint, deletes surplus ones, and returns the new path; None if the interval has not passed."""
-        refuse_option("CheckpointManager.save", "options", options, _NO_OPTIONS)
-        if check_interval and not self._is_due():
+        """Saves a checkpoint, deletes surplus ones, and returns the new path; None if the interval has not passed.
+
+        Without `check_interval`, None only if it was saved at this step already.
+        """
+        options = checked("CheckpointManager.save", options)
+        if not self._is_due(check_interval):
             return None
         self._checkpoint.save_counter.assign_add(1)
         number = int(self._checkpoint.save_counter if checkpoint_number is None else checkpoint_number)
-        path = self._checkpoint.write(os.path.join(self._directory, f"{self._name}-{number}"))
+        path = self._checkpoint._write(os.path.join(self._directory, f"{self._name}-{number}"))
         self._managed.pop(path, None)
         self._managed[path] = time.time()
         self._latest = path
         self._delete_old()
         self._remember_step()
         _write_folder_state(self._directory, path, self.checkpoints, self._managed.values(), self._preserved)
+        options.call_back(path)
         return path
 
-    def _is_due(self) -> bool:
+    def sync(self) -> None:
+        """Does nothing: a file is complete when `save` returns, also with `enable_async`."""
+
+    def _is_due(self, checks_interval: bool) -> bool:
+        """Whether a checkpoint is saved: never two at one step, if there is an interval."""
         if self._interval is None or self._last_step is None:
             return True
-        return int(self._steps) - self._last_step >= self._interval
+        passed = int(self._steps) - self._last_step
+        return passed >= self._interval if checks_interval else passed != 0
 
     def _remember_step(self) -> None:
         if self._steps is not None:
@@ -382,8 +410,11 @@ class CheckpointReader:
     """The values in a checkpoint file."""
 
     def __init__(self, path: str) -> None:
-        self._path, tensors, _ = _content(path)
+        self._path, tensors, words = _content(path)
         self._tensors = dict(tensors)
+        for name in json.loads(words.get(_TABLES, "[]")):
+            for what, part in zip(("keys", "values"), parsed_table(self._tensors.pop(name)) or ()):
+                self._tensors[f"{name}/.ATTRIBUTES/table-{what}"] = part
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         """The shapes by name."""
@@ -403,6 +434,37 @@ class CheckpointReader:
             names = sorted(self._tensors)
             raise NotFoundError(f"{self._path} has no variable {tensor_str!r}; its variables are {names}")
         return self._tensors[tensor_str.removesuffix(_SUFFIX)].numpy()
+
+
+class PythonState:
+    """Base class of objects whose state a checkpoint stores: `serialize` returns it as bytes, `deserialize` takes it back."""
+
+    def serialize(self) -> bytes:
+        """The state, as bytes or text."""
+        raise NotImplementedError(f"{type(self).__name__} must define serialize")
+
+    def deserialize(self, string_value: bytes) -> None:
+        """Takes the state that `serialize` has returned."""
+        raise NotImplementedError(f"{type(self).__name__} must define deserialize")
+
+    def _saved_state(self) -> _native.Tensor:
+        state = self.serialize()
+        data = state.encode() if isinstance(state, str) else state
+        return _native.own_tensor(np.frombuffer(data, np.uint8))
+
+    def _check_state(self, path: str, value: _native.Tensor) -> None:
+        if value.dtype != dtypes.uint8 or len(value.shape) != 1:
+            text = f"{path} must hold the bytes of a PythonState, got {value.dtype.name}{list(value.shape)}"
+            refuse("Checkpoint.restore", text)
+
+    def _restore_state(self, value: _native.Tensor) -> None:
+        self.deserialize(np.asarray(value).tobytes())
+
+
+class experimental:  # noqa: N801
+    """The namespace `tf.train.experimental`."""
+
+    PythonState = PythonState
 
 
 class CheckpointState(NamedTuple):
@@ -475,7 +537,9 @@ __all__ = [
     "BytesList",
     "Checkpoint",
     "CheckpointManager",
+    "CheckpointOptions",
     "CheckpointReader",
+    "Coordinator",
     "Example",
     "ExponentialMovingAverage",
     "Feature",
@@ -486,6 +550,7 @@ __all__ = [
     "Int64List",
     "SequenceExample",
     "checkpoints_iterator",
+    "experimental",
     "get_checkpoint_state",
     "latest_checkpoint",
     "list_variables",

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, _raw_ops as raw, slices
-from ._common import refuse_option
+from ._common import refuse, refuse_option
 from ._ops.scopes import get_current_name_scope, scoped_name
 from .function import variable_created
 from .indexed_slices import IndexedSlices
+from .open_variable import OpenVariable, refuse_in_place
 from .shape import TensorShape
 from .tensor import text_of
 
@@ -95,8 +96,15 @@ def _without_creators(cls: type, arguments: dict[str, Any]) -> Variable:
 _known: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
 
 
-class Variable(_native.Variable):
-    """A mutable tensor, updated in place.
+class _VariableClass(type):
+    """Variables with open dimensions are variables, although their size is not that of one variable of the engine."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or (cls is Variable and type(instance) is OpenVariable)
+
+
+class Variable(_native.Variable, metaclass=_VariableClass):
+    """A mutable tensor, updated in place. With open dimensions in `shape`, values of other sizes may be assigned.
 
     Tapes watch trainable variables when they are read. An assignment writes into the variable's own memory unless a
     tensor read from it is still alive: tensors are immutable, so the variable moves to new memory then.
@@ -122,16 +130,16 @@ class Variable(_native.Variable):
             return _created(cls, {key: value for key, value in locals().items() if key not in ("cls", "__class__")})
         if initial_value is None:
             raise ValueError("initial_value must be given")
-        refuse_option("Variable", "validate_shape", validate_shape, "shapes are always checked", default=True)
         refuse_option("Variable", "caching_device", caching_device, "there is one device")
         for parameter, value in (("variable_def", variable_def), ("import_scope", import_scope)):
             refuse_option("Variable", parameter, value, "it belongs to TensorFlow's graphs")
         if constraint is not None and not callable(constraint):
             raise ValueError(f"Variable: constraint must be a function, got {constraint!r}")
         value = initial_value() if callable(initial_value) else initial_value
-        if shape is not None:
+        declared = None if shape is None else TensorShape(shape)  # type: ignore[arg-type]
+        if declared is not None:
             own = value.shape if isinstance(value, _native.Array) else np.shape(value)
-            TensorShape(own).assert_is_compatible_with(shape)
+            TensorShape(own).assert_is_compatible_with(declared)
         variable_created()
         if get_current_name_scope():
             name = scoped_name(name or "Variable")
@@ -139,6 +147,10 @@ class Variable(_native.Variable):
         made._constraint = constraint
         made._synchronization = synchronization or VariableSynchronization.AUTO
         made._aggregation = aggregation or VariableAggregation.NONE
+        if declared is not None and not declared.is_fully_defined():
+            if cls is not Variable:
+                refuse("Variable", f"a subclass of tf.Variable must have a known shape, got {declared}", ValueError)
+            return OpenVariable(made, declared, _known)  # type: ignore[return-value]
         _known[made.id] = made
         return made
 
@@ -309,14 +321,8 @@ class Variable(_native.Variable):
         self._scatter(how, indices, _typed(self, updates))
         return self
 
-    def _refuse_in_place(self, _other: Any) -> Any:
-        raise RuntimeError(
-            "an operator that assigns, such as `variable += value`, would replace the variable by a tensor\n"
-            "  help: variable.assign_add(value) changes the variable, `variable + value` is a tensor"
-        )
-
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = _refuse_in_place
-    __imatmul__ = _refuse_in_place
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = refuse_in_place
+    __imatmul__ = refuse_in_place
 
     def __repr__(self) -> str:
         text = "traced" if self.is_symbolic else f"numpy={text_of(np.asarray(self), repr)}"

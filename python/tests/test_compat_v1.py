@@ -1,4 +1,4 @@
-"""`tf.compat.v1.nn`: what TensorFlow 2 programs use of it, with TensorFlow's results."""
+"""`tf.compat.v1`: what TensorFlow 2 programs use of it, with TensorFlow's results."""
 
 import numpy as np
 import pytest
@@ -143,3 +143,65 @@ def test_names_of_options():
         close(found, np.asarray(tf.nn.softmax_cross_entropy_with_logits(labels, X[0, 0], axis)), rtol=0)
     assert v1.relu is tf.nn.relu
     assert v1.batch_normalization is tf.nn.batch_normalization
+
+
+def test_every_name_of_the_namespace_resolves():
+    # `python/tools/differential/expressions/compat.txt` compares them with TensorFlow.
+    for name in dir(tf.compat.v1):
+        if not name.startswith("_"):
+            getattr(tf.compat.v1, name)
+    assert tf.compat.v2 is tf and tf.compat.v1.keras is tf.keras
+
+
+@pytest.mark.parametrize("name", ["Session", "placeholder", "get_variable", "scan", "train", "image.extract_glimpse"])
+def test_what_belongs_to_tensorflow_1_is_missing_with_a_remedy(name):
+    thing = tf.compat.v1
+    with pytest.raises(AttributeError, match=r"tf.compat.v1.* is missing here"):
+        for part in name.split("."):
+            thing = getattr(thing, part)
+
+
+def test_options_with_two_names_and_those_that_cannot_take_effect():
+    v1 = tf.compat.v1
+    with pytest.raises(ValueError, match="axis and dim are one option"):
+        v1.nn.softmax([1.0], axis=0, dim=0)
+    with pytest.raises(ValueError, match="exactly one"):
+        v1.nn.dropout([1.0])
+    with pytest.raises(ValueError, match="keyword"):
+        v1.nn.sparse_softmax_cross_entropy_with_logits([0], [[1.0]])
+    with pytest.raises(ValueError, match="one device"):
+        v1.nn.embedding_lookup([tf.ones([1, 2]), tf.ones([1, 2])], [0])
+    with pytest.raises(ValueError, match="config"):
+        v1.enable_eager_execution(config=object())
+    for disable in (v1.disable_eager_execution, v1.disable_v2_behavior):
+        with pytest.raises(RuntimeError, match="no TensorFlow 1 behavior"):
+            disable()
+
+
+def test_logging(caplog):
+    log = tf.compat.v1.logging
+    before = log.get_verbosity()
+    tf.get_logger().propagate, propagates = True, tf.get_logger().propagate
+    try:
+        log.set_verbosity(log.WARN)
+        log.info("hidden")
+        log.warning("shown %d", 3)
+        for _ in range(5):
+            log.log_first_n(log.ERROR, "first", 2)
+            log.log_every_n(log.ERROR, "every", 3)
+    finally:
+        log.set_verbosity(before)
+        tf.get_logger().propagate = propagates
+    assert [record.message for record in caplog.records if record.message != "first"] == ["shown 3", "every", "every"]
+    assert sum(record.message == "first" for record in caplog.records) == 2
+
+
+def test_files(tmp_path):
+    gfile = tf.compat.v1.gfile
+    gfile.MakeDirs(str(tmp_path / "a" / "b"))
+    with gfile.GFile(str(tmp_path / "a" / "f.txt"), "w") as file:
+        file.write("text")
+    assert gfile.Exists(str(tmp_path / "a" / "f.txt")) and gfile.IsDirectory(str(tmp_path / "a"))
+    assert gfile.Glob(str(tmp_path / "a" / "*.txt")) == [str(tmp_path / "a" / "f.txt")]
+    gfile.DeleteRecursively(str(tmp_path / "a"))
+    assert not gfile.Exists(str(tmp_path / "a"))

@@ -205,3 +205,44 @@ def test_conjugate_gradient_solves():
     better = L.LinearOperatorDiag(1 / np.diag(POSITIVE), is_positive_definite=True)
     found = L.experimental.conjugate_gradient(operator, X[:, 0], preconditioner=better, tol=1e-12)
     np.testing.assert_allclose(found.x.numpy(), np.linalg.solve(POSITIVE, X[:, 0]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [[5], [2, 3], [2, 2, 2], [4, 3]])
+def test_circulant_operators_are_periodic_convolutions(shape):
+    depth = {1: 1, 2: 2, 3: 3}[len(shape)]
+    kind = [
+        tf.linalg.LinearOperatorCirculant,
+        tf.linalg.LinearOperatorCirculant2D,
+        tf.linalg.LinearOperatorCirculant3D,
+    ][depth - 1]
+    random = np.random.default_rng(3)
+    kernel = random.normal(size=shape)
+    op = kind(tf.constant(np.fft.fftn(kernel)), tf.float64)
+    size = kernel.size
+    indices = list(np.ndindex(*shape))
+    dense = np.array(
+        [[kernel[tuple((a - b) % n for a, b, n in zip(row, column, shape))] for column in indices] for row in indices]
+    )
+    np.testing.assert_allclose(op.to_dense(), dense, atol=1e-12)
+    x = random.normal(size=[size, 2])
+    np.testing.assert_allclose(op.matmul(x), dense @ x, atol=1e-12)
+    np.testing.assert_allclose(op.solve(x), np.linalg.solve(dense, x), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(op.adjoint().to_dense(), dense.T, atol=1e-12)
+    np.testing.assert_allclose(op.inverse().to_dense(), np.linalg.inv(dense), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(op.determinant(), np.linalg.det(dense), rtol=1e-9)
+    np.testing.assert_allclose(op.convolution_kernel(), kernel, atol=1e-12)
+    op.assert_hermitian_spectrum()
+
+
+def test_gradients_of_a_circulant_operator_and_its_errors():
+    spectrum = tf.Variable(tf.constant([6.0, 4.0, 2.0, 4.0], tf.float64))
+    with tf.GradientTape() as tape:
+        y = tf.linalg.LinearOperatorCirculant(spectrum, tf.float64).log_abs_determinant()
+    np.testing.assert_allclose(tape.gradient(y, spectrum), 1 / spectrum.numpy())
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Hermitian"):
+        tf.linalg.LinearOperatorCirculant([6.0, 4.0, 2.0, 1.0]).assert_hermitian_spectrum()
+    with pytest.raises(TypeError, match="int32"):
+        tf.linalg.LinearOperatorCirculant([1, 2])
+    # Other operators are those of real matrices.
+    with pytest.raises(TypeError, match="real"):
+        tf.linalg.LinearOperatorCirculant([6.0, 4.0]) @ tf.linalg.LinearOperatorCirculant([6.0, 4.0])

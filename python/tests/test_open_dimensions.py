@@ -493,3 +493,54 @@ def test_a_loop_over_a_scalar_says_what_is_missing():
 
     with pytest.raises(TypeError, match="scalar"):
         f(tf.constant(1.0))
+
+
+def test_deny_with_reduce_retracing_calls_the_code_once():
+    f = Counted(lambda x: x * 2.0 + tf.cast(tf.shape(x)[0], tf.float32), reduce_retracing=True, on_retrace="deny")
+    for shape in ([2], [3], [7], [2, 3], [4, 1, 2]):
+        np.testing.assert_array_equal(f(tf.ones(shape)), np.full(shape, 2.0 + shape[0]))
+    assert f.calls == f.function.experimental_get_tracing_count() == 1
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"must not be traced again, but .*float32\[2\].*int32\[2\]"
+    ):
+        f(tf.ones([2], tf.int32))
+    assert f.calls == 1
+
+
+def test_deny_with_reduce_retracing_refuses_what_needs_a_trace():
+    calls = []
+
+    @tf.function(reduce_retracing=True, on_retrace="deny")
+    def f(x, scale):
+        calls.append(x.shape.as_list())
+        return x * scale
+
+    np.testing.assert_array_equal(f(ones(2, 3), 2.0), np.full([2, 3], 2.0))
+    np.testing.assert_array_equal(f(ones(2, 3), 2.0), np.full([2, 3], 2.0))
+    for call in (lambda: f(ones(4, 3), 2.0), lambda: f(ones(2, 3), 3.0)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"must not be traced again"):
+            call()
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"read a size.*test_open_dimensions.py:\d+"):
+        f(ones(4, 3), 2.0)
+    assert calls == [[2, 3]]
+
+
+def test_deny_with_reduce_retracing_and_gradients_variables_and_plans():
+    v = tf.Variable(2.0)
+    made = []
+
+    @tf.function(reduce_retracing=True, on_retrace="deny")
+    def step(x):
+        if not made:
+            made.append(tf.Variable(1.0))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(x * v) * made[0]
+        v.assign_sub(0.0 * tape.gradient(loss, v))
+        return loss
+
+    for size in (2, 5, 3):
+        assert float(step(tf.ones([size]))) == 2.0 * size
+    assert step.plan(tf.TensorSpec([100])).peak_bytes > 0
+    with tf.GradientTape() as tape:
+        loss = step(tf.ones([4]))
+    assert float(tape.gradient(loss, v)) == 4.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _raw_ops as raw
 from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
-from . import losses, normalization
+from . import conv, histogram, losses, nn, normalization, pool, reduction
 
 if TYPE_CHECKING:
     from .._typing import AxisLike, TensorLike
@@ -121,3 +121,219 @@ def softmax_cross_entropy_with_logits_v2(
         refuse("softmax_cross_entropy_with_logits_v2", "axis and dim are one option: give one of them", ValueError)
     axis = dim if axis is None else axis
     return losses.softmax_cross_entropy_with_logits(labels, logits, -1 if axis is None else axis)
+
+
+def _one_of(function: str, **values: Any) -> Any:
+    """The value of an option that has several names; raises ValueError if more than one is given."""
+    given = {name: value for name, value in values.items() if value is not None}
+    if len(given) > 1:
+        refuse(function, f"{' and '.join(given)} are one option: give one of them", ValueError)
+    return next(iter(given.values()), None)
+
+
+def conv2d(
+    input: TensorLike,
+    filter: TensorLike | None = None,
+    strides: Any = None,
+    padding: Any = None,
+    use_cudnn_on_gpu: bool = True,
+    data_format: str = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+    filters: TensorLike | None = None,
+) -> Tensor:
+    """Two-dimensional convolution."""
+    kernel = _one_of("conv2d", filter=filter, filters=filters)
+    return conv.conv2d(input, kernel, 1 if strides is None else strides, padding, data_format, dilations)
+
+
+def conv2d_transpose(
+    value: TensorLike | None = None,
+    filter: TensorLike | None = None,
+    output_shape: Any = None,
+    strides: Any = None,
+    padding: Any = "SAME",
+    data_format: str = "NHWC",
+    name: str | None = None,
+    input: TensorLike | None = None,
+    filters: TensorLike | None = None,
+    dilations: Any = None,
+) -> Tensor:
+    """Transposed convolution: the gradient of conv2d with respect to its input."""
+    x = _one_of("conv2d_transpose", value=value, input=input)
+    kernel = _one_of("conv2d_transpose", filter=filter, filters=filters)
+    return conv.conv2d_transpose(x, kernel, output_shape, strides, padding, data_format, dilations)
+
+
+def depthwise_conv2d(
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Any,
+    padding: Any,
+    rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:
+    """Convolution of each channel with filters of its own."""
+    rate = _one_of("depthwise_conv2d", rate=rate, dilations=dilations)
+    return conv.depthwise_conv2d(input, filter, strides, padding, data_format, rate)
+
+
+def separable_conv2d(
+    input: TensorLike,
+    depthwise_filter: TensorLike,
+    pointwise_filter: TensorLike,
+    strides: Any,
+    padding: Any,
+    rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:
+    """Depthwise convolution, followed by a convolution of the channels."""
+    rate = _one_of("separable_conv2d", rate=rate, dilations=dilations)
+    return conv.separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, data_format, rate)
+
+
+def max_pool(
+    value: TensorLike | None,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    name: str | None = None,
+    input: TensorLike | None = None,
+) -> Tensor:
+    """The maximum of each window."""
+    return pool.max_pool2d(_one_of("max_pool", value=value, input=input), ksize, strides, padding, data_format)
+
+
+def avg_pool(
+    value: TensorLike | None,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    name: str | None = None,
+    input: TensorLike | None = None,
+) -> Tensor:
+    """The mean of each window."""
+    return pool.avg_pool2d(_one_of("avg_pool", value=value, input=input), ksize, strides, padding, data_format)
+
+
+def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
+    """Softmax along an axis, the last one unless given."""
+    axis = _one_of("softmax", axis=axis, dim=dim)
+    return reduction.softmax(logits, -1 if axis is None else axis)
+
+
+def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
+    """The logarithm of softmax along an axis, the last one unless given."""
+    axis = _one_of("log_softmax", axis=axis, dim=dim)
+    return reduction.log_softmax(logits, -1 if axis is None else axis)
+
+
+def dropout(
+    x: TensorLike,
+    keep_prob: Any = None,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+    rate: Any = None,
+) -> Tensor:
+    """Sets elements to zero with the probability `rate`, or `1 - keep_prob`, and scales the others."""
+    if (keep_prob is None) == (rate is None):
+        refuse("dropout", "exactly one of rate and keep_prob must be given", ValueError)
+    return nn.dropout(x, 1.0 - keep_prob if rate is None else rate, noise_shape, seed)
+
+
+def sparse_softmax_cross_entropy_with_logits(
+    _sentinel: None = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Tensor:
+    """The cross-entropy of softmax probabilities with class numbers."""
+    _check_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
+    return raw.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+
+def sigmoid_cross_entropy_with_logits(
+    _sentinel: None = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Tensor:
+    """The cross-entropy of independent probabilities."""
+    _check_named("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
+    return losses.sigmoid_cross_entropy_with_logits(labels, logits)
+
+
+def softmax_cross_entropy_with_logits(
+    _sentinel: None = None,
+    labels: Any = None,
+    logits: Any = None,
+    dim: int = -1,
+    name: str | None = None,
+    axis: int | None = None,
+) -> Tensor:
+    """The cross-entropy of softmax probabilities; no gradient passes to the labels."""
+    _check_named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
+    return losses.softmax_cross_entropy_with_logits(raw.stop_gradient(labels), logits, dim if axis is None else axis)
+
+
+def _check_named(function: str, sentinel: Any, labels: Any, logits: Any) -> None:
+    if sentinel is not None or labels is None or logits is None:
+        refuse(function, "labels and logits must be given, as keyword arguments", ValueError)
+
+
+def weighted_cross_entropy_with_logits(
+    labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
+) -> Tensor:
+    """The cross-entropy of independent probabilities, with a weight for positive labels."""
+    labels = _one_of("weighted_cross_entropy_with_logits", labels=labels, targets=targets)
+    return losses.weighted_cross_entropy_with_logits(labels, logits, pos_weight)
+
+
+def embedding_lookup(
+    params: Any,
+    ids: TensorLike,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    validate_indices: bool = True,
+    max_norm: Any = None,
+) -> Tensor:
+    """Rows by index. `params` is one tensor, or a list of one."""
+    if isinstance(params, (list, tuple)):
+        if len(params) != 1:
+            text = f"params must be one tensor, got {len(params)}: there is one device"
+            refuse("embedding_lookup", f"{text}\n  help: tf.concat the parts", ValueError)
+        params = params[0]
+    if partition_strategy not in ("mod", "div"):
+        refuse("embedding_lookup", f"partition_strategy must be 'mod' or 'div', got {partition_strategy!r}", ValueError)
+    return nn.embedding_lookup(params, ids, max_norm)
+
+
+def xw_plus_b(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str | None = None) -> Tensor:
+    """`x @ weights + biases`."""
+    return nn.bias_add(raw.matmul(as_tensor(x), as_tensor(weights)), biases)
+
+
+def relu_layer(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str | None = None) -> Tensor:
+    """`relu(x @ weights + biases)`."""
+    return raw.relu(xw_plus_b(x, weights, biases))
+
+
+def in_top_k(predictions: TensorLike, targets: TensorLike, k: Any, name: str | None = None) -> Tensor:
+    """Whether the targets are among the `k` largest predictions."""
+    return histogram.in_top_k(targets, predictions, k)
+
+
+def depth_to_space(input: TensorLike, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+    """Moves channels to blocks of pixels."""
+    return nn.depth_to_space(input, block_size, data_format)
+
+
+def space_to_depth(input: TensorLike, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+    """Moves blocks of pixels to channels."""
+    return nn.space_to_depth(input, block_size, data_format)
+
+
+def crelu(features: TensorLike, name: str | None = None, axis: int = -1) -> Tensor:
+    """The positive and the negative part, concatenated."""
+    return nn.crelu(features, axis)

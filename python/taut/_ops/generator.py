@@ -11,6 +11,7 @@ from .. import _native, _raw_ops as raw, dtypes
 from .._common import cast_to, check_count
 from .._native import Tensor, as_tensor
 from ..variable import Variable
+from .index_shuffle import index_shuffle
 from .random import check_algorithm, draw_normal, draw_uniform, fold_in, next_key, seed_key, split, stateless_shuffle
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class experimental:  # noqa: N801
     """The namespace `tf.random.experimental`."""
 
     Generator = Generator
+    index_shuffle = staticmethod(index_shuffle)
     get_global_generator = staticmethod(get_global_generator)
     set_global_generator = staticmethod(set_global_generator)
     stateless_fold_in = staticmethod(fold_in)

@@ -21,6 +21,7 @@ from ..errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
+from ..open_variable import OpenVariable
 from ..spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -221,6 +222,9 @@ def print(
             builtins.print(*words, sep=sep, end=end, file=file)
 
     leaves = nest.flatten(inputs)
+    if any(type(leaf) is OpenVariable for leaf in leaves):
+        leaves = [leaf.read_value() if type(leaf) is OpenVariable else leaf for leaf in leaves]
+        inputs = nest.pack_sequence_as(inputs, leaves)
     where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _native.Array) and leaf.is_symbolic]
     if not where and not _native.is_tracing():
         show(inputs)

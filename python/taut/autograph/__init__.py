@@ -11,7 +11,7 @@ from . import experimental
 from .analysis import runs_as_it_is, trace_memo
 from .callables import is_wanted, python_function
 
-__all__ = ["experimental", "lazily_converted", "needs_no_conversion", "to_code", "to_graph", "trace"]
+__all__ = ["experimental", "lazily_converted", "needs_no_conversion", "set_verbosity", "to_code", "to_graph", "trace"]
 
 
 def lazily_converted(function: Callable) -> Callable:
@@ -78,3 +78,7 @@ def to_code(entity: Callable, recursive: bool = True, experimental_optional_feat
     if function is None:
         raise ValueError(f"expected a Python function, got {entity!r}")
     return ast.unparse(ast.fix_missing_locations(source.converted_node(function, recursive)))
+
+
+def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
+    """Does nothing: conversions log nothing. What cannot be converted is a warning or an error in any case."""

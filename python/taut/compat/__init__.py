@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import datetime
+import importlib
+import numbers
 import os
 from typing import Any
 
+import numpy as np
+
 from . import v1 as v1
+
+#: Types of text, and of numbers.
+bytes_or_text_types = (bytes, str)
+complex_types = (numbers.Complex, np.number)
+integral_types = (numbers.Integral, np.integer)
+real_types = (numbers.Real, np.integer, np.floating)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "v2":
+        return importlib.import_module("taut")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
+
+def forward_compatible(year: int, month: int, day: int) -> bool:
+    """Whether files and graphs may be such that programs of before that day do not read them: since the day has come."""
+    return datetime.date.today() > datetime.date(year, month, day)
 
 
 def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:

@@ -242,12 +242,14 @@ class PythonStages:
         shard_func: Callable | None = None,
         checkpoint_args: dict[str, Any] | None = None,
     ) -> None:
-        """Writes the elements into a folder, from which `Dataset.load` reads them. `compression` is None or "GZIP"."""
-        if shard_func is not None:
-            raise ValueError("save: shard_func must be None: elements are written to one file, in order")
+        """Writes the elements into a folder, from which `Dataset.load` reads them. `compression` is None or "GZIP".
+
+        `shard_func(element)` is the number of the file for an element, an int64.
+        """
         if checkpoint_args is not None:
             raise ValueError("save: checkpoint_args must be None: a dataset is written at once")
-        _files.save(self, self.element_spec, path, compression)
+        shard = None if shard_func is None else _stages.traced(shard_func)
+        _files.save(self, self.element_spec, path, compression, shard)
 
     @staticmethod
     def load(
@@ -257,11 +259,13 @@ class PythonStages:
         reader_func: Callable | None = None,
         wait: bool = False,
     ) -> Dataset:
-        """The dataset that `save` has written. `element_spec` gives named tuples back; without it they are tuples."""
-        from ._dataset import Dataset
+        """The dataset that `save` has written. `element_spec` gives named tuples back; without it they are tuples.
 
+        `reader_func` makes the dataset of a dataset of datasets, one for each file, in the order of their numbers. Without it,
+        one element of each file is read after the other. With `wait`, it waits until the dataset is there.
+        """
         if wait:
-            raise ValueError("load: wait must be False: a dataset is written at once")
+            _files.wait_for(path)
         index = _files.read_index(path)
         specs = _files.decoded(index["structure"])
         if element_spec is not None:
@@ -270,15 +274,7 @@ class PythonStages:
             if len(flat) != len(saved) or not all(one.is_compatible_with(two) for one, two in zip(flat, saved)):
                 raise InvalidArgumentError(f"load: element_spec must match the elements, {specs}, got {element_spec}")
             specs = nest.pack_sequence_as(element_spec, nest.flatten(specs))
-        uniform = all(isinstance(spec, TensorSpec) and spec.shape.is_fully_defined() for spec in nest.flatten(specs))
-        made = Dataset._from_iterators(
-            lambda: _files.load(path, index, specs),
-            lambda: _specs.exactly(specs) if uniform else None,
-            lambda: specs,
-        )
-        made = made._with_cardinality(index["count"])
-        # The elements are in one file: there is one dataset to read from.
-        return made if reader_func is None else made.from_tensors(made).apply(reader_func)
+        return _loaded(path, index, specs, reader_func)
 
     def snapshot(
         self,
@@ -288,18 +284,18 @@ class PythonStages:
         shard_func: Callable | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """The elements, written to a folder by the first iteration and read from there by the next ones."""
-        if reader_func is not None or shard_func is not None:
-            raise ValueError("snapshot: reader_func and shard_func must be None: elements are in one file")
-        how = {"AUTO": None, "NONE": None}.get(compression, compression)
+        """The elements, written to a folder by the first iteration and read from there by the next ones.
+
+        `shard_func` and `reader_func` are those of `save` and `load`.
+        """
+        shard = None if shard_func is None else _stages.traced(shard_func)
 
         def elements() -> Iterator:
             try:
-                _files.read_index(path)
+                index = _files.read_index(path)
             except FileNotFoundError:
-                _files.save(self, self.element_spec, path, how)
-            index = _files.read_index(path)
-            return _files.load(path, index, self.element_spec)
+                return _files.saving(self, self.element_spec, path, compression, shard)
+            return iter(_loaded(path, index, self.element_spec, reader_func))
 
         made = self._python_stage(elements, lambda: _specs.uniform(self._elements), lambda: self._spec)
         return made._with_cardinality(self._native.cardinality())
@@ -314,3 +310,27 @@ class PythonStages:
         for element in self.skip(number):
             return element
         raise OutOfRangeError(f"at: index must be below the number of elements, got {number}")
+
+
+def _loaded(path: str, index: dict[str, Any], specs: Any, reader_func: Callable | None) -> Dataset:
+    """The dataset of an index, as `reader_func` makes it of its files."""
+    from ._dataset import Dataset
+
+    uniform = all(isinstance(spec, TensorSpec) and spec.shape.is_fully_defined() for spec in nest.flatten(specs))
+
+    def one(shard: dict[str, Any]) -> Dataset:
+        made = Dataset._from_iterators(
+            lambda: _files.load(path, index, specs, shard),
+            lambda: _specs.exactly(specs) if uniform else None,
+            lambda: specs,
+        )
+        return made._with_cardinality(shard["count"])
+
+    # A dataset without elements has no file; `reader_func` sees the elements' types all the same.
+    shards = [one(shard) for shard in index["shards"] or [{"count": 0}]]
+    if reader_func is None and len(shards) == 1:
+        return shards[0]
+    every = Dataset._from_iterators(lambda: iter(shards))._with_cardinality(len(shards))
+    if reader_func is not None:
+        return every.apply(reader_func)
+    return every.interleave(lambda shard: shard, cycle_length=len(shards))._with_cardinality(index["count"])

@@ -241,7 +241,7 @@ def check_alike(stage: str, one: Any, other: Any) -> None:
 
 def checked_dataset(stage: str, made: Any) -> Any:
     """The result of a user's function, which must be a dataset."""
-    if not hasattr(made, "element_spec"):
+    if not hasattr(type(made), "element_spec"):
         raise TypeError(f"{stage}: the function must return a tf.data.Dataset, got {type(made).__name__}")
     return made
 

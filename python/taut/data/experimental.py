@@ -301,6 +301,23 @@ def parse_example_dataset(
     return lambda dataset: dataset.map(lambda examples: io.parse_example(examples, features))
 
 
+def DatasetInitializer(dataset: Dataset) -> Any:  # noqa: N802  A class in TensorFlow.
+    """Keys and values of a table: the elements of a dataset of pairs."""
+    from .. import lookup
+
+    return lookup.KeyValueTensorInitializer(*_columns(list(dataset)))
+
+
+def _columns(pairs: list) -> tuple:
+    """The keys and values of pairs, and their types."""
+    if not pairs:
+        raise InvalidArgumentError("the dataset of a table must have elements")
+    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
+        raise ValueError("elements of the dataset must be pairs of a key and a value")
+    keys, values = ([one.numpy() for one in column] for column in zip(*pairs))
+    return keys, values, pairs[0][0].dtype, pairs[0][1].dtype
+
+
 def _table(dataset: Dataset, key_dtype: Any, num_oov_buckets: int, vocab_size: int | None, default_value: Any) -> Any:
     from .. import lookup
 
@@ -309,15 +326,11 @@ def _table(dataset: Dataset, key_dtype: Any, num_oov_buckets: int, vocab_size: i
     if vocab_size is not None and vocab_size < 1:
         raise ValueError(f"`vocab_size` must be greater than 0, got {vocab_size}.")
     pairs = list(dataset if vocab_size is None else dataset.take(vocab_size))
-    if not pairs:
-        raise InvalidArgumentError("the dataset of a table must have elements")
-    if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-        raise ValueError("elements of the dataset must be pairs of a key and a value")
-    keys, values = ([one.numpy() for one in column] for column in zip(*pairs))
-    value_dtype = pairs[0][1].dtype
+    columns = _columns(pairs)
+    value_dtype = columns[3]
     if num_oov_buckets and value_dtype != dtypes.int64:
         raise TypeError(f"Invalid `value_dtype`: expected int64 but got {value_dtype!r}.")
-    initializer = lookup.KeyValueTensorInitializer(keys, values, pairs[0][0].dtype, value_dtype)
+    initializer = lookup.KeyValueTensorInitializer(*columns)
     if num_oov_buckets:
         return lookup.StaticVocabularyTable(initializer, num_oov_buckets, lookup_key_dtype=key_dtype)
     return lookup.StaticHashTable(initializer, default_value)
@@ -372,6 +385,7 @@ __all__ = [
     "AutotuneOptions",
     "Counter",
     "CsvDataset",
+    "DatasetInitializer",
     "DistributeOptions",
     "ExternalStatePolicy",
     "OptimizationOptions",

@@ -14,7 +14,21 @@ def to_dlpack(tf_tensor: Any) -> Any:
 
 def from_dlpack(dlcapsule: Any) -> Any:
     """The tensor of a DLPack capsule, or of an object that has DLPack's methods, without a copy."""
-    return _native.from_dlpack(dlcapsule)
+    is_object = hasattr(dlcapsule, "__dlpack__")
+    return _native.from_dlpack(dlcapsule if is_object else _Capsule(dlcapsule))
+
+
+class _Capsule:
+    """A capsule of the CPU's memory as an object that has DLPack's methods."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 __all__ = ["from_dlpack", "to_dlpack"]

@@ -27,13 +27,14 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError("taut.keras needs Keras 3: pip install keras", name="keras") from None
 
-from taut.keras import registration, sequential  # noqa: E402  Keras must be imported before its classes are changed.
+from taut.keras import inputs, registration, sequential  # noqa: E402  Keras must be imported before its classes are changed.
 
 # Ops that Keras calls are attributed to the lines of the program that calls Keras.
 _native.pass_over(os.path.dirname(_keras.__file__) + os.sep)
 
 hook.check_not_loaded()
 sequential.accept_functions(_keras.Sequential)
+inputs.accept_sparse(importlib.import_module("keras.src.layers.core.input_layer"))
 recording.record_calls(_keras.layers.Layer)
 registration.register_functions()
 

@@ -2,6 +2,7 @@
 
 from .base import LinearOperator
 from .blocks import LinearOperatorBlockDiag, LinearOperatorBlockLowerTriangular, LinearOperatorKronecker
+from .circulant import LinearOperatorCirculant, LinearOperatorCirculant2D, LinearOperatorCirculant3D
 from .composed import (
     LinearOperatorAdjoint,
     LinearOperatorComposition,
@@ -28,6 +29,9 @@ __all__ = [
     "LinearOperatorAdjoint",
     "LinearOperatorBlockDiag",
     "LinearOperatorBlockLowerTriangular",
+    "LinearOperatorCirculant",
+    "LinearOperatorCirculant2D",
+    "LinearOperatorCirculant3D",
     "LinearOperatorComposition",
     "LinearOperatorDiag",
     "LinearOperatorFullMatrix",

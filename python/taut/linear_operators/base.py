@@ -50,6 +50,9 @@ class LinearOperator(Module):
     promises of the caller: they choose algorithms and are not checked.
     """
 
+    #: Whether the element type may be complex. The defaults are those of real matrices.
+    _accepts_complex = False
+
     def __init__(
         self,
         dtype: Any,
@@ -74,7 +77,7 @@ class LinearOperator(Module):
                     raise ValueError(f"A {hint} matrix is always square: is_square must not be False")
                 is_square = True
         self._dtype = dtypes.as_dtype(dtype)
-        if self._dtype.is_complex:
+        if self._dtype.is_complex and not self._accepts_complex:
             raise TypeError(f"{type(self).__name__}: expected a type of real numbers, got {self._dtype.name}")
         self._hints = (is_non_singular, is_self_adjoint, is_positive_definite)
         self._is_square = is_square

@@ -108,9 +108,15 @@ def test_arrays_that_change_afterwards_change_nothing_here(make):
     np.testing.assert_array_equal(made.numpy(), [1.0, 1.0, 1.0])
 
 
-def test_sparse_tensors_are_refused():
+def test_sparse_tensors_are_made_dense_and_ragged_ones_refused():
+    given = tf.sparse.from_dense([[0.0, 2.0]])
+    for sparse in (True, False):
+        np.testing.assert_array_equal(ops.convert_to_tensor(given, sparse=sparse), [[0, 2]])
+        np.testing.assert_array_equal(ops.convert_to_tensor([1.0], sparse=sparse), [1])
+    with pytest.raises(ValueError, match="[Rr]agged"):
+        ops.convert_to_tensor([1.0], ragged=True)
     with pytest.raises(ValueError, match="[Ss]parse"):
-        ops.convert_to_tensor([1.0], sparse=True)
+        ops.one_hot([1], 2, sparse=True)
 
 
 # Loops and branches.

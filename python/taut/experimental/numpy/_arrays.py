@@ -12,6 +12,7 @@ import numpy as np
 
 from ... import _native, _raw_ops as raw
 from ..._native import Tensor
+from ...shape import TensorShape
 from ._base import cast, floats, numpy_type, promoted, reduction, tensor
 
 
@@ -167,7 +168,7 @@ def meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     """The indices of the main diagonal."""
-    return tuple(tensor(part) for part in np.diag_indices(n, ndim))
+    return tuple(tensor(part.astype(np.int32)) for part in np.diag_indices(n, ndim))
 
 
 def ix_(*args: Any) -> list[Tensor]:
@@ -700,9 +701,9 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 # What it is.
 
 
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: Any) -> TensorShape:
     """The shape."""
-    return tuple(tensor(a).shape)
+    return tensor(a).shape
 
 
 def size(x: Any, axis: int | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import _raw_ops as raw
+from ... import _native, _raw_ops as raw, dtypes
 from ..._native import Tensor
 from ._base import binary, cast, floats, numpy_type, promoted, tensor, unary
 
@@ -224,9 +224,10 @@ def isscalar(num: Any) -> bool:
     return tensor(num).ndim == 0 if not isinstance(num, (list, tuple)) else False
 
 
-def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+def result_type(*arrays_and_dtypes: Any) -> _native.DType:
     """The type that values are promoted to."""
-    return np.result_type(*[numpy_type(part) if isinstance(part, Tensor) else part for part in arrays_and_dtypes])
+    parts = [numpy_type(part) if isinstance(part, Tensor) else part for part in arrays_and_dtypes]
+    return dtypes.as_dtype(np.result_type(*parts))
 
 
 def promote_types(type1: Any, type2: Any) -> np.dtype:

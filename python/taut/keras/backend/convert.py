@@ -17,6 +17,7 @@ from keras.src.backend.config import floatx
 
 import taut as tf
 from taut.keras.backend import float8
+from taut.sparse_tensor import to_dense
 
 # Keras narrows float64 results on backends without 64-bit types. Taut has them. For integers the rule stays (see
 # `promoted_type`), so
@@ -32,8 +33,11 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
 
     The memory of an array is shared: this is for operands. Use `own_tensor` for values that are kept.
     """
-    if sparse or ragged:
-        raise ValueError("Sparse and ragged tensors are not supported by the taut backend.")
+    if ragged:
+        raise ValueError("Ragged tensors are not supported by the taut backend.")
+    if sparse is not None and isinstance(x, tf.SparseTensor):
+        # The inputs of a model, which say whether they are sparse. Its layers are those of dense tensors.
+        x = to_dense(x)
     dtype = None if dtype is None else standardize_dtype(dtype)
     if dtype in float8.TYPES:
         return float8.round_to(floating(x), dtype)
@@ -41,7 +45,8 @@ def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, rag
         x = x.value
     elif isinstance(x, tf.IndexedSlices):
         x = tf.convert_to_tensor(x)
-    if isinstance(x, tf.Variable):
+    # Of most operands the first answer is enough: the second asks a method.
+    if type(x) is not tf.Tensor and isinstance(x, tf.Variable):
         x = x.value()
     if not tf.is_tensor(x):
         return from_python(x, dtype)

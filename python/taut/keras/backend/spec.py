@@ -65,8 +65,9 @@ def symbolic(structure: Any) -> list[KerasTensor]:
     """The symbolic tensors in a structure, in order."""
     found = [x for x in tree.flatten(structure) if isinstance(x, KerasTensor)]
     for x in found:
-        if x.sparse or getattr(x, "ragged", False):
-            raise ValueError(f"Sparse and ragged tensors are not supported by the taut backend. Received: {x}")
+        # Those that are sparse are converted to dense ones.
+        if getattr(x, "ragged", False):
+            raise ValueError(f"Ragged tensors are not supported by the taut backend. Received: {x}")
     return found
 
 

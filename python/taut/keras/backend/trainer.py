@@ -22,9 +22,10 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 import taut as tf
+from taut import sparse
 from taut.keras.backend import distributed, rank_callbacks
 from taut.keras.backend.convert import convert_to_numpy, shape_of
-from taut.keras.backend.data import as_tensors, epochs as epochs_of
+from taut.keras.backend.data import as_tensors, epochs as epochs_of, holds_sparse, split
 from taut.keras.backend.layer import converted_in_traces
 from taut.keras.backend.variable import native
 
@@ -123,7 +124,7 @@ class Trainer(base_trainer.Trainer):
         if self.run_eagerly:
             if is_shared and self._join_ranks() is not None:
                 raise ValueError("models that several processes train need steps that are traced: run_eagerly=False")
-            return lambda batches: [step(as_tensors(batch)) for batch in batches]
+            return lambda batches: [step(self._tensors(batch)) for batch in batches]
         step = converted_in_traces(step)
         traced = tf.function(
             step,
@@ -135,7 +136,7 @@ class Trainer(base_trainer.Trainer):
 
         def steps(batches):
             nonlocal prepare
-            batches = [as_tensors(batch) for batch in batches]
+            batches = [self._tensors(batch) for batch in batches]
             if prepare is not None:
                 prepare(step, batches[0])
                 prepare = None
@@ -146,6 +147,16 @@ class Trainer(base_trainer.Trainer):
             return traced(batch) if ranks is None else self._step_together(ranks, traced, batch)
 
         return steps
+
+    def _tensors(self, batch):
+        """The tensors of a batch. The inputs of a model of layers are dense: its layers are those of dense tensors. A model
+        with a `call` of its own gets sparse tensors as they are.
+        """
+        if holds_sparse(batch) and type(self).call.__module__.startswith("keras.src.models."):
+            batch = tree.map_structure(
+                lambda part: sparse.to_dense(part) if isinstance(part, tf.SparseTensor) else part, batch
+            )
+        return as_tensors(batch)
 
     def _step_together(self, ranks, step, batch):
         """A step of all processes, on this one's rows of the batch."""
@@ -224,9 +235,8 @@ class Trainer(base_trainer.Trainer):
             warnings.warn(f"Limiting epochs to {most}", stacklevel=2)
             epochs = most
         if validation_split and validation_data is None:
-            (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
-                (x, y, sample_weight), validation_split=validation_split
-            )
+            divide = split if holds_sparse((x, y)) else array_slicing.train_validation_split
+            (x, y, sample_weight), validation_data = divide((x, y, sample_weight), validation_split)
         validation = None
         if validation_data is not None:
             val_x, val_y, val_weight = data_adapter_utils.unpack_x_y_sample_weight(validation_data)
@@ -422,7 +432,7 @@ class Trainer(base_trainer.Trainer):
         return self._on_batch((x, y, sample_weight), self.make_test_function, return_dict)
 
     def _on_batch(self, data, make_function, return_dict):
-        data = as_tensors(data)
+        data = self._tensors(data)
         self.reset_metrics()
         logs = pythonify_logs(make_function()([data]))
         return logs if return_dict else self._flatten_metrics_in_order(logs)
@@ -442,8 +452,9 @@ def trace_once(step: Callable, batch: Any) -> None:
         step(tree.map_structure(lambda x: None if x is None else next(waiting), batch))
         return ()
 
-    # Strings are values of the trace.
-    tf.trace_specs(run, *[x if x.dtype == tf.string else tf.TensorSpec(x.shape, x.dtype) for x in tensors])
+    # Strings, and sparse and ragged tensors, are values of the trace.
+    is_numbers = [isinstance(x, tf.Tensor) and x.dtype != tf.string for x in tensors]
+    tf.trace_specs(run, *[tf.TensorSpec(x.shape, x.dtype) if own else x for x, own in zip(tensors, is_numbers)])
 
 
 def batch_size_of(x: Any) -> int:
