@@ -403,3 +403,16 @@ def test_saved_strings_are_loaded(tmp_path, compression):
     loaded = list(tf.data.Dataset.load(path))
     assert [one["text"].numpy().tolist() for one in loaded] == [[b"a", b""], ["\u00e4".encode() * 300, b"z"]]
     assert [int(one["number"]) for one in loaded] == [1, 2]
+
+
+def test_read_file_takes_every_form_of_a_path(tmp_path):
+    path = tmp_path / "ü.txt"
+    path.write_bytes(b"contents")
+    for form in (path, str(path), os.fsencode(path), tf.constant(str(path)), np.array(str(path))):
+        assert tf.io.read_file(form).numpy() == b"contents"
+    with pytest.raises(tf.errors.InvalidArgumentError, match="filename must be a scalar"):
+        tf.io.read_file([str(path)])
+    with pytest.raises(TypeError):
+        tf.io.read_file(3)
+    with pytest.raises(tf.errors.NotFoundError, match="none.txt: no such file"):
+        tf.io.read_file(os.fsencode(tmp_path / "none.txt"))

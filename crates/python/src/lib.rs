@@ -116,7 +116,7 @@ mod _native {
     };
     #[pymodule_export]
     use super::strings::{
-        StringTensor, string_bytes, string_from_parts, string_parts, string_tensor, string_values,
+        StringTensor, file_of, string_bytes, string_from_parts, string_parts, string_tensor, string_values,
     };
     #[pymodule_export]
     use super::tape::{ForwardAccumulator, GradientTape, gradients};

@@ -183,41 +183,52 @@ fn along_columns(old: &[f32], channels: usize, taps: Taps<'_>, out: &mut [f32]) 
 }
 
 /// [`along_columns`] of `N` channels, in vectors of `LANES` numbers: the numbers of a vector behind its pixel are replaced by the
-/// next pixel.
+/// next pixel. Only the last pixel has none behind it.
 #[inline(always)]
 fn columns_of<const N: usize, const LANES: usize>(old: &[f32], taps: Taps<'_>, out: &mut [f32]) {
     const { assert!(LANES - N <= PADDING) };
     let count = taps.count();
-    let last = taps.first.len().saturating_sub(1);
+    let Some((&last_first, firsts)) = taps.first.split_last() else { return };
     if count == 2 {
         // The usual number, without a loop.
         let (weights, _) = taps.weights.as_chunks::<2>();
-        for (index, (&first, &[a, b])) in taps.first.iter().zip(weights).enumerate() {
-            let pixels = &old[first as usize * N..][..N + LANES];
-            let sum: [f32; LANES] = std::array::from_fn(|lane| pixels[lane] * a + pixels[N + lane] * b);
-            write::<N, LANES>(sum, &mut out[index * N..], index == last);
+        for (index, (&first, &[a, b])) in firsts.iter().zip(weights).enumerate() {
+            let first = first as usize * N;
+            let (x, y) = (vector::<LANES>(old, first), vector::<LANES>(old, first + N));
+            let sum: [f32; LANES] = std::array::from_fn(|lane| x[lane] * a + y[lane] * b);
+            *out[index * N..].first_chunk_mut().expect("a pixel behind it") = sum;
         }
-        return;
-    }
-    for (index, (&first, weights)) in taps.first.iter().zip(taps.weights.chunks_exact(count)).enumerate() {
-        let pixels = &old[first as usize * N..][..(count - 1) * N + LANES];
-        let mut sum: [f32; LANES] = std::array::from_fn(|lane| pixels[lane] * weights[0]);
-        for (tap, &weight) in weights.iter().enumerate().skip(1) {
-            let pixel = &pixels[tap * N..][..LANES];
-            (0..LANES).for_each(|lane| sum[lane] += pixel[lane] * weight);
+    } else {
+        for (index, (&first, weights)) in firsts.iter().zip(taps.weights.chunks_exact(count)).enumerate() {
+            let sum = weighted_pixels::<N, LANES>(old, first, weights);
+            *out[index * N..].first_chunk_mut().expect("a pixel behind it") = sum;
         }
-        write::<N, LANES>(sum, &mut out[index * N..], index == last);
     }
+    let sum = weighted_pixels::<N, LANES>(old, last_first, &taps.weights[firsts.len() * count..]);
+    out[firsts.len() * N..][..N].copy_from_slice(&sum[..N]);
 }
 
-/// Writes a pixel, and the lanes behind it unless it is the last of its row.
+/// The weighted sum of the pixels from `first` on.
 #[inline(always)]
-fn write<const N: usize, const LANES: usize>(pixel: [f32; LANES], out: &mut [f32], is_last: bool) {
-    if is_last {
-        out[..N].copy_from_slice(&pixel[..N]);
-    } else {
-        out[..LANES].copy_from_slice(&pixel);
+fn weighted_pixels<const N: usize, const LANES: usize>(
+    old: &[f32],
+    first: i32,
+    weights: &[f32],
+) -> [f32; LANES] {
+    let first = first as usize * N;
+    let pixel = vector::<LANES>(old, first);
+    let mut sum: [f32; LANES] = std::array::from_fn(|lane| pixel[lane] * weights[0]);
+    for (tap, &weight) in weights.iter().enumerate().skip(1) {
+        let pixel = vector::<LANES>(old, first + tap * N);
+        (0..LANES).for_each(|lane| sum[lane] += pixel[lane] * weight);
     }
+    sum
+}
+
+/// The numbers from `at` on.
+#[inline(always)]
+fn vector<const LANES: usize>(old: &[f32], at: usize) -> &[f32; LANES] {
+    old[at..].first_chunk().expect("taps are within the row")
 }
 
 #[cfg(test)]
