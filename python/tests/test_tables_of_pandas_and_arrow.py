@@ -77,7 +77,9 @@ def test_structs_are_dicts_and_slices_keep_their_rows():
     assert plain(pairs) == [{"pairs": [[1, 2]]}, {"pairs": []}, {"pairs": [[3, 4], [5, 6]]}]
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(12.0).reshape(2, 2, 3))
     assert tf.data.Dataset.from_arrow(pa.table({"m": tensors})).element_spec["m"].shape == [2, 3]
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"'point.x' must have no missing values, got 1\n.*fill_null"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"'point.x' must have no missing values, got 1\n.*fill_null"
+    ):
         tf.data.Dataset.from_arrow(pa.table({"point": [{"x": 1}, {"x": None}]}))
     with pytest.raises(TypeError, match=r"(?s)'day' of type date32.*help: Table.cast"):
         tf.data.Dataset.from_arrow(pa.table({"day": pa.array([1], pa.date32())}))

@@ -30,7 +30,7 @@ fn compression(name: &str) -> PyResult<Compression> {
         "ZLIB" => Ok(Compression::Zlib),
         _ => {
             let message = format!("compression_type must be '', 'GZIP' or 'ZLIB', got '{name}'");
-            Err(PyValueError::new_err(message))
+            Err(Python::attach(|py| exception(py, taut::Error::value(message))))
         }
     }
 }

@@ -208,7 +208,7 @@ class ResizeMethod:
 
 
 def _windows(method: str, old: int, new: int, antialias: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The first of the old pixels that each new one may read, and the weights of these pixels `[new, window]`, which sum to one."""
+    """The first old pixel that each new one may read, and the weights from there on `[new, window]`, which sum to one."""
     scale = old / new
     spread = max(scale, 1.0) if antialias and method != "area" else 1.0
     kernel, radius = _KERNELS.get(method, (None, scale / 2))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes, nest
-from ..errors import DataLossError, InvalidArgumentError, NotFoundError
+from ..errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from ..ragged_tensor import RaggedTensor
 from ..spec import TensorSpec
 from . import _composites, _specs
@@ -37,6 +37,8 @@ def _native_source(filenames: Any, read: Callable[[list[str]], Any], parallel_re
         for path in paths:
             if not os.path.exists(path):
                 raise NotFoundError(f"{path}: no such file\n  at {_native.calling_line()}")
+            if os.path.isdir(path):
+                raise FailedPreconditionError(f"{path}: is a folder\n  at {_native.calling_line()}")
         if parallel_reads is None or len(paths) < 2:
             return read(paths)
         names = Dataset.from_tensor_slices(np.array(paths, object))
@@ -317,7 +319,7 @@ def list_files(
 
 
 def columns_of(table: Any) -> dict[str, Any]:
-    """The columns of an Arrow table as tensors over its memory; lists become ragged tensors and structs become dicts, columns of
+    """The columns of an Arrow table as tensors over its memory; lists become ragged tensors and structs dicts, columns of
     several chunks are copied.
     """
     return {name: _column(table.column(name), name) for name in table.column_names}
@@ -335,7 +337,9 @@ def _column(column: Any, name: str) -> Any:
         return {field.name: _column(part.fill_null(""), name) for field, part in zip(kind, array.flatten())}
     if array.null_count:
         text = f"column {name!r} must have no missing values, got {array.null_count}"
-        raise InvalidArgumentError(f"{text}\n  help: pyarrow.compute.fill_null and Table.drop_null replace or drop them")
+        raise InvalidArgumentError(
+            f"{text}\n  help: pyarrow.compute.fill_null and Table.drop_null replace or drop them"
+        )
     if isinstance(array, pa.ExtensionArray):
         try:
             # Arrays of several dimensions, such as those of Hugging Face.
@@ -358,9 +362,7 @@ def _column(column: Any, name: str) -> Any:
         offsets = np.asarray(array.offsets).astype(np.int64)
         values = array.values.slice(offsets[0], offsets[-1] - offsets[0])
         splits = offsets - offsets[0]
-        return nest.map_structure(
-            lambda inner: RaggedTensor.from_row_splits(inner, splits), _column(values, name)
-        )
+        return nest.map_structure(lambda inner: RaggedTensor.from_row_splits(inner, splits), _column(values, name))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         array = array.cast(pa.large_binary())
         kind = array.type
