@@ -235,7 +235,9 @@ def make_csv_dataset(
     if column_names is None:
         if not header:
             raise ValueError("column_names must be given if the files have no header")
-        column_names = next(_rows(files[0], compression_type, field_delim, use_quote_delim, encoding))
+        column_names = next(_rows(files[0], compression_type, field_delim, use_quote_delim, encoding), None)
+        if column_names is None:
+            raise InvalidArgumentError(f"{files[0]}: expected a row of column names, got an empty file")
     names = list(column_names)
     if len(set(names)) != len(names):
         raise ValueError(f"column names must be unique, got {names}")
@@ -454,6 +456,8 @@ def from_parquet(path: Any, columns: Any = None, batch_rows: int = 65536) -> Dat
                         _check_columns(one, names, file.schema_arrow.names)
                     for batch in file.iter_batches(batch_rows, columns=names):
                         yield columns_of(pa.Table.from_batches([batch]))
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"{one}: {error}") from None
             except FileNotFoundError:
                 raise NotFoundError(f"{one}: no such file") from None
             except (pa.ArrowInvalid, OSError) as error:
@@ -473,8 +477,12 @@ def _has_lists(paths: list[str], names: list[str] | None) -> bool:
         fields = [field for one in paths for field in pq.read_schema(one)]
     except (pa.ArrowInvalid, OSError):
         return False
-    wanted = [field.type for field in fields if names is None or field.name in names]
-    return any(pa.types.is_list(kind) or pa.types.is_large_list(kind) for kind in wanted)
+    def has_lists(kind: Any) -> bool:
+        if pa.types.is_struct(kind):
+            return any(has_lists(field.type) for field in kind)
+        return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+    return any(has_lists(field.type) for field in fields if names is None or field.name in names)
 
 
 for _function in (list_files, from_arrow, from_parquet):

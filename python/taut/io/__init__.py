@@ -123,8 +123,8 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     path = path_of(filename)
     folder = os.path.dirname(path)
     if folder:
-        os.makedirs(folder, exist_ok=True)
-    with open(path, "wb") as file:
+        gfile.makedirs(folder)
+    with gfile.GFile(path, "wb") as file:
         file.write(_native.string_tensor(contents).item())
 
 

@@ -180,6 +180,8 @@ def mkdir(path: Any) -> None:
 
 def makedirs(path: Any) -> None:
     """Creates a folder and those that it lies in, unless they exist."""
+    if os.path.isfile(_path(path)):
+        raise FailedPreconditionError(f"{_path(path)}: is not a directory")
     with _named(path):
         os.makedirs(_path(path), exist_ok=True)
 
