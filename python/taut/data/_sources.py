@@ -477,6 +477,7 @@ def _has_lists(paths: list[str], names: list[str] | None) -> bool:
         fields = [field for one in paths for field in pq.read_schema(one)]
     except (pa.ArrowInvalid, OSError):
         return False
+
     def has_lists(kind: Any) -> bool:
         if pa.types.is_struct(kind):
             return any(has_lists(field.type) for field in kind)
