@@ -123,7 +123,10 @@ def _counts(x: RaggedTensor, axis: Any, dtype: Any) -> Any:
 def reduce_mean(input_tensor: RaggedTensor, axis: Any = None, keepdims: Any = False) -> Any:
     """The mean along axes; NaN of rows without elements."""
     if axis is None:
-        made = _whole("reduce_mean")(input_tensor.flat_values)
+        flat = input_tensor.flat_values
+        # Integers have a mean with a fraction, as along an axis.
+        is_integer = flat.dtype.is_integer
+        made = raw.div(_whole("reduce_sum")(flat), flat.size) if is_integer else _whole("reduce_mean")(flat)
         return made if not keepdims else raw.reshape(made, [1] * rank(input_tensor))
     total = HANDLERS["reduction.reduce_sum"](input_tensor, axis)
     count = _counts(input_tensor, axis, total.dtype)

@@ -27,8 +27,10 @@ def decode_wav(
     With fewer channels than `desired_channels`, the first ones are repeated; samples are cut or padded with zeros to
     `desired_samples`.
     """
-    with _origins.named(contents):
+    try:
         samples, rate = _samples(_native.string_tensor(contents).item())
+    except InvalidArgumentError as error:
+        raise _origins.named(contents, error) from None
     if desired_channels != -1:
         if desired_channels < 1:
             raise InvalidArgumentError(f"desired_channels must be >= 1 or -1, got {desired_channels}")

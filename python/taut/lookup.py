@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _namespace, _native, _raw_ops as raw, dtypes
-from .errors import InvalidArgumentError, NotFoundError
+from .errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from .mutable_tables import DenseHashTable, MutableHashTable, on_keys
 
 __all__ = [
@@ -146,6 +146,26 @@ class _Constant:
     _taut_is_constant = True
 
 
+def _distinct(keys: Any, values: Any) -> tuple[Any, Any]:
+    """Keys and values without those that occur again. A key must not have two values."""
+    from ._ops.sorting import unique
+
+    found, places = unique(keys)
+    if found.shape == keys.shape:
+        return keys, values
+    numbers = np.asarray(places)
+    first = np.unique(numbers, return_index=True)[1]
+    kept = raw.gather(values, first)
+    differs = np.asarray(raw.not_equal(raw.gather(kept, places), values))
+    if differs.any():
+        at = int(differs.argmax())
+        key, one, other = (np.asarray(x).tolist() for x in (keys[at], kept[int(numbers[at])], values[at]))
+        raise FailedPreconditionError(
+            f"a key must have one value: key {key!r} has {one!r} and {other!r}\n  at {_native.calling_line()}"
+        )
+    return found, kept
+
+
 class StaticHashTable(_Constant):
     """A table that does not change. Keys that it does not have get the default value.
 
@@ -158,10 +178,11 @@ class StaticHashTable(_Constant):
     def __init__(
         self, initializer: Any, default_value: Any, name: str | None = None, experimental_is_anonymous: bool = False
     ) -> None:
-        if hasattr(initializer, "keys"):
+        self._is_initialized = hasattr(initializer, "keys")
+        if self._is_initialized:
             self._keys, self._values = initializer.keys, initializer.values
         else:
-            # An initializer that knows types alone makes an empty table.
+            # An initializer that knows types alone, as Keras's layers have before they are adapted.
             self._keys, self._values = (
                 _native.own_tensor(np.empty(0, dtypes.as_dtype(dtype).as_numpy_dtype), dtype)
                 for dtype in (initializer.key_dtype, initializer.value_dtype)
@@ -169,6 +190,7 @@ class StaticHashTable(_Constant):
         if default_value is None:
             raise ValueError("default_value must be given: it is the value of keys that the table does not have")
         self._default = raw.reshape(_native.as_tensor(default_value, self._values.dtype), [1])
+        self._keys, self._values = _distinct(self._keys, self._values)
         self._pool = raw.concat([self._values, self._default], 0)
         self._lookup = _Lookup(self._keys)
 
@@ -189,6 +211,11 @@ class StaticHashTable(_Constant):
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The value of each key."""
+        if not self._is_initialized:
+            raise FailedPreconditionError(
+                f"Table not initialized: it has no keys\n  at {_native.calling_line()}"
+                "\n  help: adapt the layer that has the table, or give it a vocabulary"
+            )
 
         def find(tensor: Any) -> Any:
             positions = self._lookup.positions(tensor)

@@ -290,6 +290,8 @@ class RaggedTensor:
 
     def with_values(self, new_values: Any) -> RaggedTensor:
         """The same rows of other values."""
+        if not isinstance(new_values, (RaggedTensor, _native.Array)):
+            new_values = _native.as_tensor(new_values)
         return RaggedTensor(new_values, self._row_splits, self._uniform_row_length)
 
     def with_flat_values(self, new_values: Any) -> RaggedTensor:

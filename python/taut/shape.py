@@ -140,7 +140,8 @@ class TensorShape(tuple):
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
-        return TensorShape(found) if isinstance(key, slice) else found
+        # Its sizes need no check: they are those of a shape.
+        return tuple.__new__(TensorShape, found) if isinstance(key, slice) else found
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)

@@ -56,11 +56,9 @@ def _compared(name: str) -> Callable:
     def compare(self: StringTensor, other: Any) -> Any:
         if other is None:
             return {"equal": False, "not_equal": True}.get(name, NotImplemented)
-        try:
-            other = _native.string_tensor(other)
-        except TypeError:
+        if hasattr(type(other), "__taut_shape__"):
             return NotImplemented
-        return _native.string_compare(self, other, name)
+        return _native.string_compare(self, _native.string_tensor(other), name)
 
     return compare
 

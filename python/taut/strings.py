@@ -278,16 +278,16 @@ def as_string(
 ) -> Any:
     """Converts numbers to strings, as C's `printf` does: `%f`, or `%e` (scientific) or `%g` (shortest)."""
     if scientific and shortest:
-        raise ValueError("scientific and shortest must not both be True")
+        raise InvalidArgumentError("scientific and shortest must not both be True")
     if len(fill) > 1 or fill not in ("", " ", "0", "-", "+"):
-        raise ValueError(f"fill must be '', ' ', '0', '-' or '+', got {fill!r}")
+        raise InvalidArgumentError(f"fill must be '', ' ', '0', '-' or '+', got {fill!r}")
 
     def write(x: Any) -> Any:
         x = _native.as_tensor(x)
         has_fraction = x.dtype.is_floating or x.dtype.is_complex
         if not has_fraction and x.dtype != dtypes.string:
             if precision > -1:
-                raise ValueError(f"precision must be -1 for {x.dtype.name}, got {precision}")
+                raise InvalidArgumentError(f"precision must be -1 for {x.dtype.name}, got {precision}")
             if scientific or shortest:
                 raise InvalidArgumentError(f"scientific and shortest must be False for {x.dtype.name}")
         if x.is_symbolic:

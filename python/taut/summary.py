@@ -50,7 +50,6 @@ class _State(threading.local):
     writer: SummaryWriter | None = None
     step: Any = None
     condition: Any = True
-    scopes: tuple[str, ...] = ()
 
 
 _state = _State()
@@ -214,13 +213,19 @@ def _step_of(step: Any) -> Any:
     return step
 
 
+def _tag(name: str) -> str:
+    """The tag of a value within the current name scopes."""
+    from ._ops.scopes import _scope
+
+    return _scope() + name
+
+
 def _write(tag: str, step: Any, metadata: Any, made: Callable[[Any], Any], data: Any) -> bool:
     """Writes what a function makes of a value."""
     writer = _state.writer
     if writer is None or not should_record_summaries():
         return False
     step = _step_of(step)
-    tag = "/".join((*_state.scopes, tag))
     serialized = b"" if metadata is None else metadata if isinstance(metadata, bytes) else metadata.SerializeToString()
 
     def record(value: Any, number: Any) -> None:
@@ -242,12 +247,12 @@ def _write(tag: str, step: Any, metadata: Any, made: Callable[[Any], Any], data:
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
     """Writes a number."""
     metadata = SummaryMetadata("scalars", b"", _SCALAR, description)
-    return _write(name, step, metadata, lambda value: raw.cast(raw.reshape(value, []), dtypes.float32), data)
+    return _write(_tag(name), step, metadata, lambda value: raw.cast(raw.reshape(value, []), dtypes.float32), data)
 
 
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
     """Writes strings, which TensorBoard shows as Markdown."""
-    return _write(name, step, SummaryMetadata("text", b"", _TENSOR, description), _native.string_tensor, data)
+    return _write(_tag(name), step, SummaryMetadata("text", b"", _TENSOR, description), _native.string_tensor, data)
 
 
 def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, description: str | None = None) -> bool:
@@ -264,7 +269,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, descript
         pictures = [encode_png(pixels[i]).item() for i in range(pixels.shape[0])]
         return _native.string_tensor([*(size.encode() for size in sizes), *pictures])
 
-    return _write(name, step, SummaryMetadata("images", b"", _BLOBS, description), encode, data)
+    return _write(_tag(name), step, SummaryMetadata("images", b"", _BLOBS, description), encode, data)
 
 
 def audio(
@@ -290,7 +295,7 @@ def audio(
         return _native.string_tensor(np.array([[sound, b""] for sound in sounds], object).reshape(-1, 2))
 
     # Of the plugin's data, field 2 is the encoding (11: WAV).
-    return _write(name, step, SummaryMetadata("audio", b"\x10\x0b", 0, description), encode, data)
+    return _write(_tag(name), step, SummaryMetadata("audio", b"\x10\x0b", 0, description), encode, data)
 
 
 def histogram(
@@ -305,14 +310,14 @@ def histogram(
             return np.zeros((count, 3))
         low, high = flat.min(), flat.max()
         if low == high:
-            rows = np.full((count, 3), [low - 0.5, high + 0.5, 0.0])
+            rows = np.full((count, 3), [low, high, 0.0])
             rows[-1, 2] = flat.size
             return rows
         numbers = np.clip(((flat - low) / (high - low) * count).astype(int), 0, count - 1)
         edges = np.linspace(low, high, count + 1)
         return np.stack([edges[:-1], edges[1:], np.bincount(numbers, minlength=count)], 1)
 
-    return _write(name, step, SummaryMetadata("histograms", b"", _TENSOR, description), counted, data)
+    return _write(_tag(name), step, SummaryMetadata("histograms", b"", _TENSOR, description), counted, data)
 
 
 def graph(graph_data: Any, name: str | None = None) -> bool:
@@ -373,7 +378,10 @@ class experimental:  # noqa: N801
     @contextlib.contextmanager
     def summary_scope(name: str, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
         """The tag of a value within the current scopes."""
-        yield name or default_name, name or default_name
+        from ._ops.scopes import name_scope
+
+        with name_scope(name or default_name) as scope:
+            yield scope.rstrip("/"), scope
 
     @staticmethod
     def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -185,12 +185,22 @@ def _listed(value: TensorLike, dtype: DTypeLike) -> Any:
     return np.zeros(np.shape(value), dtypes.as_dtype(dtype).as_numpy_dtype) if is_empty else value
 
 
+def _made(function: Callable, value: Any, dtype: Any) -> Tensor:
+    """What a conversion makes of an object; a sequence of another class than list and tuple is converted as a list."""
+    try:
+        return function(value, dtype)
+    except TypeError:
+        if isinstance(value, (list, tuple, str, bytes)) or not isinstance(value, Sequence):
+            raise
+    return function(list(value), dtype)
+
+
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
     """Creates a constant tensor. Writable arrays are copied, so that later changes do not affect the tensor.
 
     With a shape, the elements are reshaped to it; a single element fills it.
     """
-    made = _native.own_tensor(_listed(value, dtype), dtype)
+    made = _made(_native.own_tensor, _listed(value, dtype), dtype)
     if shape is None:
         return made
     shape = TensorShape(shape)
@@ -211,7 +221,7 @@ def convert_to_tensor(
             return _native.as_tensor(_listed(value, dtype_hint), dtype_hint)
         except (TypeError, ValueError):
             pass
-    made = _native.as_tensor(_listed(value, dtype), None if isinstance(value, Array) else dtype)
+    made = _made(_native.as_tensor, _listed(value, dtype), None if isinstance(value, Array) else dtype)
     if dtype is not None and made.dtype != dtypes.as_dtype(dtype):
         raise ValueError(
             f"a tensor of {made.dtype.name} was given where {dtypes.as_dtype(dtype).name} is needed: tf.cast converts"

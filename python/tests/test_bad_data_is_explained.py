@@ -230,3 +230,35 @@ def test_errors_say_what_to_do(folder):
     cut = written(folder, "cut", contents[:-1])
     with pytest.raises(tf.errors.DataLossError, match="truncated(.|\n)*help: the file is damaged or incomplete"):
         list(tf.data.TFRecordDataset(cut))
+
+
+def test_errors_in_a_function_of_a_library_have_the_line_that_made_the_dataset(folder):
+    keras = pytest.importorskip("keras")
+    os.makedirs(os.path.join(folder, "a"))
+    picture = tf.io.encode_jpeg(np.zeros([8, 8, 3], np.uint8)).numpy()
+    written(folder, "a/1.jpg", picture[:100])
+    pictures = keras.utils.image_dataset_from_directory(folder, labels=None, image_size=(4, 4), verbose=False)
+    with pytest.raises(tf.errors.DataLossError, match=r"(?s)1\.jpg: the picture ends early.*at .*test_bad_data_is"):
+        list(pictures)
+
+
+def test_files_without_rows_and_columns_without_values(folder):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"none\.csv: expected a row of column names"):
+        tf.data.experimental.make_csv_dataset(written(folder, "none.csv", b""), 2)
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = os.path.join(folder, "x.parquet")
+    parquet.write_table(pa.table({"x": [1, None]}), path)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"x\.parquet: column 'x' must have no missing values"):
+        list(tf.data.Dataset.from_parquet(path))
+    parquet.write_table(pa.table({"p": [{"n": 1, "l": [1, 2]}, {"n": 2, "l": []}]}), path)
+    rows = [tf.nest.map_structure(lambda x: x.numpy().tolist(), row) for row in tf.data.Dataset.from_parquet(path)]
+    assert rows == [{"p": {"n": 1, "l": [1, 2]}}, {"p": {"n": 2, "l": []}}]
+
+
+def test_a_file_that_cannot_be_written(folder):
+    path = written(folder, "file", b"")
+    with pytest.raises(tf.errors.FailedPreconditionError, match="file"):
+        tf.io.write_file(os.path.join(path, "inside"), "x")
+    with pytest.raises(tf.errors.FailedPreconditionError, match="is a directory"):
+        tf.io.write_file(folder, "x")

@@ -1,5 +1,7 @@
 """Datasets: stages that run in Python (scan, choices, windows, buckets)."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,20 @@ def test_batches_have_elements():
     for size in (0, -1):
         with pytest.raises(tf.errors.InvalidArgumentError, match="batch"):
             Dataset.range(3).batch(size)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs the cores of a thread")
+def test_threads_may_run_on_every_core_of_the_process():
+    """A thread is moved to a core when it starts, and may be moved again afterwards."""
+    cores = []
+
+    def note(x):
+        cores.append(os.sched_getaffinity(0))
+        return x
+
+    mapped = tf.data.Dataset.range(64).map(
+        lambda x: tf.numpy_function(note, [x], tf.int64), num_parallel_calls=len(os.sched_getaffinity(0))
+    )
+    assert sorted(int(x) for x in mapped) == list(range(64))
+    assert len(cores) == 64
+    assert all(found == os.sched_getaffinity(0) for found in cores)

@@ -403,3 +403,61 @@ def test_saved_strings_are_loaded(tmp_path, compression):
     loaded = list(tf.data.Dataset.load(path))
     assert [one["text"].numpy().tolist() for one in loaded] == [[b"a", b""], ["\u00e4".encode() * 300, b"z"]]
     assert [int(one["number"]) for one in loaded] == [1, 2]
+
+
+def test_read_file_takes_every_form_of_a_path(tmp_path):
+    path = tmp_path / "ü.txt"
+    path.write_bytes(b"contents")
+    for form in (path, str(path), os.fsencode(path), tf.constant(str(path)), np.array(str(path))):
+        assert tf.io.read_file(form).numpy() == b"contents"
+    with pytest.raises(tf.errors.InvalidArgumentError, match="filename must be a scalar"):
+        tf.io.read_file([str(path)])
+    with pytest.raises(TypeError):
+        tf.io.read_file(3)
+    with pytest.raises(tf.errors.NotFoundError, match="none.txt: no such file"):
+        tf.io.read_file(os.fsencode(tmp_path / "none.txt"))
+
+
+def test_files_and_folders_raise_tensorflows_errors(folder):
+    gfile, errors = tf.io.gfile, tf.errors
+    path, nowhere = os.path.join(folder, "a"), os.path.join(folder, "no", "where")
+    tf.io.write_file(path, "x")
+    gfile.mkdir(folder)  # a folder that exists is left as it is
+    for call in (
+        lambda: gfile.mkdir(nowhere),
+        lambda: gfile.rmtree(nowhere),
+        lambda: gfile.remove(nowhere),
+        lambda: gfile.stat(nowhere),
+        lambda: gfile.listdir(nowhere),
+        lambda: gfile.copy(nowhere, path + "b"),
+        lambda: gfile.rename(nowhere, path + "b"),
+        lambda: gfile.GFile(nowhere, "w"),
+    ):
+        with pytest.raises(errors.NotFoundError, match="where: no such file or directory"):
+            call()
+    for call in (gfile.copy, gfile.rename):
+        with pytest.raises(errors.AlreadyExistsError, match="pass overwrite=True"):
+            call(path, path)
+    for call in (lambda: gfile.GFile(folder), lambda: list(tf.data.TextLineDataset(folder))):
+        with pytest.raises(errors.FailedPreconditionError, match="is a (directory|folder)"):
+            call()
+    with pytest.raises(errors.InvalidArgumentError, match="mode must be one of"):
+        gfile.GFile(path, "q")
+    with pytest.raises(errors.InvalidArgumentError, match="compression_type must be"):
+        tf.data.TextLineDataset(path, compression_type="XX")
+
+
+def test_distinct_strings_are_compared_by_value():
+    # Strings that are equal, and not the same object.
+    words = tf.data.Dataset.from_tensor_slices(["b", "a", "c", "a", "b"])
+    assert values(words.unique()) == [b"b", b"a", b"c"]
+    pairs = tf.data.Dataset.from_tensor_slices([["a", "b"], ["ab", ""], ["a", "b"]])
+    assert [row.tolist() for row in values(pairs.unique())] == [[b"a", b"b"], [b"ab", b""]]
+
+
+def test_numpy_functions_of_strings_get_bytes(folder):
+    path = os.path.join(folder, "a.npy")
+    np.save(path, np.arange(3.0))
+    names = tf.data.Dataset.from_tensor_slices([path])
+    loaded = names.map(lambda name: tf.numpy_function(lambda x: np.load(x.decode()), [name], tf.float64))
+    assert [row.tolist() for row in values(loaded)] == [[0.0, 1.0, 2.0]]

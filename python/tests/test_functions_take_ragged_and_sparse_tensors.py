@@ -257,3 +257,15 @@ def test_names_of_devices():
     for name in ("cpu", "CPU", "/cpu:0", "cpu:0"):
         with tf.device(name):
             assert tf.DeviceSpec.from_string(name).device_type == "CPU"
+
+
+def test_the_mean_of_ragged_integers_has_a_fraction():
+    rows = tf.ragged.constant([[1, 2], [], [4]])
+    assert abs(float(tf.reduce_mean(rows)) - 7 / 3) < 1e-6
+    assert tf.reduce_mean(rows, keepdims=True).shape == [1, 1]
+
+
+def test_the_values_of_ragged_tensors_may_be_lists():
+    rows = tf.ragged.constant([[[1, 2], [3]], [], [[4]]])
+    assert rows.with_flat_values([9, 8, 7, 6]).to_list() == [[[9, 8], [7]], [], [[6]]]
+    assert tf.ragged.constant([["a"], ["b", "c"]]).with_values(["x", "y", "z"]).to_list() == [[b"x"], [b"y", b"z"]]

@@ -66,6 +66,41 @@ def test_other_ways_to_resize():
     fails(ValueError, "resize", lambda: tf.image.resize(X[0, 0], [3, 3]))
 
 
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("method", ["bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area"])
+def test_every_method_is_the_sum_over_all_pixels(method, antialias):
+    def cubic(x, b, c):
+        near = ((12 - 9 * b - 6 * c) * x**3 + (-18 + 12 * b + 6 * c) * x**2 + 6 - 2 * b) / 6
+        far = ((-b - 6 * c) * x**3 + (6 * b + 30 * c) * x**2 + (-12 * b - 48 * c) * x + 8 * b + 24 * c) / 6
+        return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+    kernels = {
+        "bilinear": lambda x: np.maximum(0, 1 - x),
+        "bicubic": lambda x: cubic(x, 0, 0.5),
+        "mitchellcubic": lambda x: cubic(x, 1 / 3, 1 / 3),
+        "lanczos3": lambda x: np.where(x < 3, np.sinc(x) * np.sinc(x / 3), 0),
+        "lanczos5": lambda x: np.where(x < 5, np.sinc(x) * np.sinc(x / 5), 0),
+        "gaussian": lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0),
+    }
+
+    def weights(old, new):
+        scale, pixels = old / new, np.arange(old)
+        if method == "area":
+            edges = np.arange(new + 1)[:, None] * scale
+            made = np.maximum(0, np.minimum(edges[1:], pixels + 1) - np.maximum(edges[:-1], pixels))
+        else:
+            spread = max(scale, 1) if antialias else 1
+            made = kernels[method](np.abs(pixels + 0.5 - (np.arange(new)[:, None] + 0.5) * scale) / spread)
+        return made / made.sum(1, keepdims=True)
+
+    for rows, columns, height, width in [(1, 7, 3, 5), (9, 2, 4, 6), (33, 40, 7, 9), (5, 3, 17, 31), (40, 12, 41, 11)]:
+        image = RNG.integers(0, 256, (rows, columns, 3)).astype("uint8")
+        want = np.einsum("ai,bj,ijc->abc", weights(rows, height), weights(columns, width), image)
+        close(tf.image.resize(image, [height, width], method, antialias=antialias), want, 3e-5)
+        traced = tf.function(lambda x, size=(height, width): tf.image.resize(x, size, method, antialias=antialias))
+        close(traced(tf.constant(image)), want, 3e-5)
+
+
 def test_resize_has_a_gradient():
     with tf.GradientTape() as tape:
         x = tf.constant(X)

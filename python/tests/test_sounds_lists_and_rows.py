@@ -231,3 +231,21 @@ def test_sounds_are_written_to_event_files(tmp_path):
     (path,) = tmp_path.iterdir()
     (event,) = [one.numpy() for one in tf.data.TFRecordDataset(str(path)) if b"sound" in one.numpy()]
     assert event.count(b"RIFF") == 2 and b"audio" in event
+
+
+def test_name_scopes_are_part_of_tags(tmp_path):
+    summary = tf.summary
+    with summary.create_file_writer(str(tmp_path)).as_default(), tf.name_scope("outer"):
+        summary.scalar("loss", 1.0, step=1)
+        with tf.name_scope("inner"):
+            summary.text("note", "x", step=1)
+        with summary.experimental.summary_scope("b") as scope:
+            assert scope == ("outer/b", "outer/b/")
+        # As TensorFlow writes one value: buckets without width, of which the last has all.
+        summary.histogram("same", [1.0, 1.0, 1.0], step=2, buckets=2)
+        summary.flush()
+    (path,) = tmp_path.iterdir()
+    records = [record.numpy() for record in tf.data.TFRecordDataset(str(path))]
+    for record, tag in zip(records[1:], (b"outer/loss", b"outer/inner/note", b"outer/same")):
+        assert bytes([len(tag)]) + tag in record
+    assert np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 3.0]]).tobytes() in records[3]

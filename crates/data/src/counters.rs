@@ -180,6 +180,11 @@ impl<T> StageInput<T> {
         next
     }
 
+    /// As [`Cursor::expect`].
+    pub(crate) fn expect(&mut self, count: usize) {
+        self.cursor.expect(count);
+    }
+
     /// As [`Cursor::try_stack`].
     pub(crate) fn try_stack(&mut self, count: usize) -> Option<(usize, Result<T>)> {
         if let Err(error) = self.check_not_stopped() {

@@ -101,6 +101,12 @@ pub(crate) trait Cursor<T>: Send {
         Ok(None)
     }
 
+    /// Announces that the consumer takes this many elements next, and cannot use fewer. If none is ready, a stage with threads wakes the
+    /// consumer for several at once.
+    fn expect(&mut self, count: usize) {
+        let _ = count;
+    }
+
     /// The next elements, `count` or as many as there are before the end, stacked along a new first axis: how many, and the
     /// stack, or the first of their errors. `None`, with nothing read, if the stage has no faster way than one by one.
     fn try_stack(&mut self, count: usize) -> Option<(usize, Result<T>)> {

@@ -57,4 +57,6 @@ pub use sources::{
 };
 #[cfg(feature = "arrow")]
 pub use sources::{load_arrow, load_parquet};
-pub use stages::{BatchPadding, Cache, MappedElement, Shuffle, Window};
+pub use stages::{
+    BatchPadding, Cache, MappedElement, Shuffle, Window, WorkerStartHook, set_worker_start_hook,
+};

@@ -20,6 +20,7 @@ mod unbatch;
 mod window;
 mod zip;
 
+pub use background::{WorkerStartHook, set_worker_start_hook};
 pub use cache::Cache;
 pub use map::MappedElement;
 pub use padded::BatchPadding;

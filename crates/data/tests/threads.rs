@@ -44,6 +44,44 @@ fn workers_work_at_the_same_time() {
 }
 
 #[test]
+fn batches_behind_threads_have_all_elements_in_order() {
+    let _ledger = whole_ledger_check();
+    // Sizes below, at and beyond the sixteen elements that two workers compute ahead, with and without a rest.
+    for size in [1, 3, 8, 16, 40, 100] {
+        let batches = Dataset::range(0..50).map_parallel(2, |x| mul(x, 2)).unwrap().batch(size).unwrap();
+        let found: Vec<Vec<i64>> =
+            batches.iter().unwrap().map(|batch| batch.unwrap().to_vec::<i64>().unwrap()).collect();
+        let all: Vec<i64> = (0..50).map(|x| 2 * x).collect();
+        assert_eq!(found, all.chunks(size).map(<[i64]>::to_vec).collect::<Vec<_>>());
+    }
+    let failing = Dataset::range(0..12)
+        .map_parallel(2, |x| if x.item::<i64>()? == 5 { Err(Error::value("five")) } else { Ok(x) });
+    let batches = failing.unwrap().batch(4).unwrap();
+    let are_whole: Vec<bool> = batches.iter().unwrap().map(|batch| batch.is_ok()).collect();
+    assert_eq!(are_whole, [true, false, true]);
+}
+
+#[test]
+fn a_batch_waits_for_its_own_elements_alone() {
+    let _ledger = whole_ledger_check();
+    let delivered = Arc::new((Mutex::new(false), Condvar::new()));
+    let state = delivered.clone();
+    let gated = Dataset::range(0..8).map_parallel(2, move |x| {
+        let (is_delivered, changed) = &*state;
+        if x.item::<i64>()? >= 4 {
+            drop(changed.wait_while(is_delivered.lock().unwrap(), |is_delivered| !*is_delivered).unwrap());
+        }
+        Ok(x)
+    });
+    let mut batches = gated.unwrap().batch(4).unwrap().iter().unwrap();
+    assert_eq!(batches.next().unwrap().unwrap().to_vec::<i64>().unwrap(), [0, 1, 2, 3]);
+    *delivered.0.lock().unwrap() = true;
+    delivered.1.notify_all();
+    assert_eq!(batches.next().unwrap().unwrap().to_vec::<i64>().unwrap(), [4, 5, 6, 7]);
+    assert!(batches.next().is_none());
+}
+
+#[test]
 fn prefetch_stops_at_its_buffer_size() {
     let _ledger = whole_ledger_check();
     let made = Arc::new(AtomicUsize::new(0));

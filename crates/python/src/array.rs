@@ -78,11 +78,14 @@ pub fn wrap(py: Python<'_>, tensor: taut::Tensor) -> Object<'_> {
 }
 
 static SHAPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static NEW_TUPLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// A shape as a Python object.
+/// A shape as a Python object. The constructor of its class would check sizes that are known to be sizes.
 pub fn shape<'py>(py: Python<'py>, dims: &[usize]) -> Object<'py> {
     let class = SHAPE.import(py, "taut.shape", "TensorShape")?;
-    class.call1((PyTuple::new(py, dims)?,))
+    let new =
+        NEW_TUPLE.get_or_try_init(py, || py.get_type::<PyTuple>().getattr("__new__").map(Bound::unbind))?;
+    new.bind(py).call1((class, PyTuple::new(py, dims)?))
 }
 
 /// The shape that the caller may see: that of a traced tensor may have open dimensions.

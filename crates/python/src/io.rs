@@ -6,15 +6,17 @@ use crate::convert;
 use crate::data::source;
 use crate::error::exception;
 use crate::nest::Tree;
-use crate::strings::{is_strings, strings_of, wrap_strings};
+use crate::strings::{is_strings, strings_of, wrap_contents, wrap_strings};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use taut::data::{
-    self, AnyTensor, Compression, CsvColumn, CsvFormat, FeatureSpec, FeatureValues, FileSet, ParsedFeature,
-    TfRecordWriter,
+    self, AnyTensor, Compression, CsvColumn, CsvFormat, FeatureSpec, FeatureValues, FileSet, ImageFormat,
+    ParsedFeature, TfRecordWriter,
 };
 use taut::strings::StringTensor;
 use taut::{DType, Shape};
@@ -28,7 +30,7 @@ fn compression(name: &str) -> PyResult<Compression> {
         "ZLIB" => Ok(Compression::Zlib),
         _ => {
             let message = format!("compression_type must be '', 'GZIP' or 'ZLIB', got '{name}'");
-            Err(PyValueError::new_err(message))
+            Err(Python::attach(|py| exception(py, taut::Error::value(message))))
         }
     }
 }
@@ -289,16 +291,25 @@ impl RecordWriter {
     }
 }
 
-/// The pixels of an encoded image.
+/// The pixels of an encoded image: `uint16` for a PNG if `wide`, else `uint8`. `None` if the strings are no scalar, or a GIF.
 #[pyfunction]
 pub fn decode_image<'py>(
     py: Python<'py>,
     contents: &Bound<'py, PyAny>,
     channels: usize,
     wide: bool,
-) -> Object<'py> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let contents = strings_of(contents)?;
-    wrap(py, call(py, usize::MAX, || data::decode_image(contents.item()?, channels, wide))?)
+    if contents.shape().rank() > 0 {
+        return Ok(None);
+    }
+    let bytes = contents.item().map_err(|error| exception(py, error))?;
+    let format = data::image_format(bytes);
+    if format == Some(ImageFormat::Gif) {
+        return Ok(None);
+    }
+    let wide = wide && format == Some(ImageFormat::Png);
+    wrap(py, call(py, usize::MAX, || data::decode_image(bytes, channels, wide))?).map(Some)
 }
 
 /// The frames of a GIF.
@@ -316,11 +327,23 @@ pub fn image_format(py: Python<'_>, contents: &Bound<'_, PyAny>) -> PyResult<Opt
     Ok(data::image_format(bytes).map(|format| format!("{format:?}").to_lowercase()))
 }
 
-/// The contents of a file.
+/// The contents of a file, whose path is a scalar string or an object of Python that is a path.
 #[pyfunction]
-pub fn read_file(py: Python<'_>, path: PathBuf) -> Object<'_> {
-    let contents = py.detach(|| std::fs::read(path))?;
-    wrap_strings(py, call(py, contents.len(), || StringTensor::scalar(&contents))?)
+pub fn read_file<'py>(py: Python<'py>, path: &Bound<'py, PyAny>) -> Object<'py> {
+    let path = if is_strings(path) {
+        let strings = strings_of(path)?;
+        if strings.shape().rank() > 0 {
+            let message = format!("filename must be a scalar, got shape {}", strings.shape());
+            return Err(exception(py, taut::Error::shape(message)));
+        }
+        let bytes = strings.item().map_err(|error| exception(py, error))?;
+        PathBuf::from(OsStr::from_bytes(bytes))
+    } else {
+        path.extract()?
+    };
+    let contents = py.detach(|| std::fs::read(&path))?;
+    let strings = call(py, contents.len(), || StringTensor::scalar(&contents))?;
+    wrap_contents(py, strings, Some(path))
 }
 
 /// The interpolation along an axis: the first old pixel of each new one, and the weights.

@@ -29,6 +29,7 @@ mod nest;
 mod numpy;
 mod op;
 mod optimizer;
+mod placement;
 mod plan;
 mod profile;
 mod random;
@@ -116,7 +117,7 @@ mod _native {
     };
     #[pymodule_export]
     use super::strings::{
-        StringTensor, string_bytes, string_from_parts, string_parts, string_tensor, string_values,
+        StringTensor, file_of, string_bytes, string_from_parts, string_parts, string_tensor, string_values,
     };
     #[pymodule_export]
     use super::tape::{ForwardAccumulator, GradientTape, gradients};
@@ -127,6 +128,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::ReserveAllocator::fill();
         super::call::install_hooks();
+        super::placement::install();
         super::error::install_warnings();
         // Threads that call Python must end before the interpreter does.
         let close = module.getattr("close_iterators")?;

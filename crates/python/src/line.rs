@@ -22,6 +22,20 @@ struct LineCache {
 thread_local! {
     /// The line of a recorded call that is made again: `recording.rs`.
     static REPLAYED: Cell<Option<Location>> = const { Cell::new(None) };
+    /// The line that made the dataset whose function runs: that of calls without a line of the user's.
+    static STAGE: Cell<Option<Location>> = const { Cell::new(None) };
+}
+
+/// Runs a function of a dataset, which was made at a line.
+pub fn within_stage<R>(at: Location, work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Location>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            STAGE.set(self.0);
+        }
+    }
+    let _restore = Restore(STAGE.replace(Some(at)));
+    work()
 }
 
 static CACHE: Mutex<Option<LineCache>> = Mutex::new(None);
@@ -72,7 +86,7 @@ pub fn here(py: Python<'_>) -> Location {
         }
         frame = now.getattr(pyo3::intern!(py, "f_back")).ok().filter(|back| !back.is_none());
     }
-    Location::foreign("<python>", 0)
+    STAGE.get().unwrap_or_else(|| Location::foreign("<python>", 0))
 }
 
 /// Whether the innermost Python function is one of the package that computes with tensors. AutoGraph and the Keras backend call

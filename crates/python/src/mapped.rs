@@ -34,7 +34,7 @@ pub fn traced(
     });
     let program = Arc::new(program.named("map").on_retrace(OnRetrace::Allow));
     let called = Arc::new(AtomicBool::new(false));
-    move |element: Tree| {
+    let computed = move |element: Tree| {
         let call = || {
             with_seed(seed, || {
                 into_python(|py| {
@@ -54,5 +54,6 @@ pub fn traced(
             }
             outcome => outcome,
         }
-    }
+    };
+    move |element: Tree| line::within_stage(at, || computed(element))
 }

@@ -12,6 +12,11 @@ use taut::{DType, Tensor};
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
 type Pair<'py> = PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
+/// The bytes of arithmetic that take as long as a function of these strings.
+fn work(strings: &StringTensor) -> usize {
+    8 * strings.byte_len()
+}
+
 /// Runs a function of strings and wraps its result. `bytes` decides whether the interpreter lock is released.
 fn to_strings(
     py: Python<'_>,
@@ -102,7 +107,7 @@ pub fn string_compare<'py>(
         _ => return Err(PyValueError::new_err(format!("unknown comparison '{op}'"))),
     };
     let (a, b) = (strings_of(a)?, strings_of(b)?);
-    to_tensor(py, a.byte_len().max(b.byte_len()), || strings::compare(&a, &b, comparison))
+    to_tensor(py, work(&a).max(work(&b)), || strings::compare(&a, &b, comparison))
 }
 
 #[pyfunction]
@@ -111,32 +116,32 @@ pub fn string_unique<'py>(
     x: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let x = strings_of(x)?;
-    let (distinct, indices, counts) = call(py, x.byte_len(), || strings::unique(&x))?;
+    let (distinct, indices, counts) = call(py, work(&x), || strings::unique(&x))?;
     Ok((wrap_strings(py, distinct)?, wrap(py, indices)?, wrap(py, counts)?))
 }
 
 #[pyfunction]
 pub fn string_lower<'py>(py: Python<'py>, x: &Bound<'py, PyAny>, utf8: bool) -> Object<'py> {
     let x = strings_of(x)?;
-    to_strings(py, x.byte_len(), || strings::lower(&x, utf8))
+    to_strings(py, work(&x), || strings::lower(&x, utf8))
 }
 
 #[pyfunction]
 pub fn string_upper<'py>(py: Python<'py>, x: &Bound<'py, PyAny>, utf8: bool) -> Object<'py> {
     let x = strings_of(x)?;
-    to_strings(py, x.byte_len(), || strings::upper(&x, utf8))
+    to_strings(py, work(&x), || strings::upper(&x, utf8))
 }
 
 #[pyfunction]
 pub fn string_strip<'py>(py: Python<'py>, x: &Bound<'py, PyAny>) -> Object<'py> {
     let x = strings_of(x)?;
-    to_strings(py, x.byte_len(), || strings::strip(&x))
+    to_strings(py, work(&x), || strings::strip(&x))
 }
 
 #[pyfunction]
 pub fn string_length<'py>(py: Python<'py>, x: &Bound<'py, PyAny>, unit: &str) -> Object<'py> {
     let (x, unit) = (strings_of(x)?, self::unit(unit)?);
-    to_tensor(py, x.byte_len(), || strings::length(&x, unit))
+    to_tensor(py, work(&x), || strings::length(&x, unit))
 }
 
 #[pyfunction]
@@ -149,7 +154,7 @@ pub fn string_substr<'py>(
 ) -> Object<'py> {
     let (x, unit) = (strings_of(x)?, self::unit(unit)?);
     let (pos, len) = (convert::tensor(pos)?, convert::tensor(len)?);
-    to_strings(py, x.byte_len(), || {
+    to_strings(py, work(&x), || {
         let wide = |tensor: Tensor| taut::cast(tensor, DType::I64);
         strings::substr(&x, &wide(pos)?, &wide(len)?, unit)
     })
@@ -170,7 +175,7 @@ pub fn string_join_rows<'py>(
     separator: &[u8],
 ) -> Object<'py> {
     let (x, splits) = (strings_of(x)?, convert::tensor(row_splits)?);
-    to_strings(py, x.byte_len(), || strings::join_rows(&x, &splits.to_vec::<i64>()?, separator))
+    to_strings(py, work(&x), || strings::join_rows(&x, &splits.to_vec::<i64>()?, separator))
 }
 
 #[pyfunction]
@@ -182,13 +187,13 @@ pub fn string_split<'py>(
     limit: Option<usize>,
 ) -> Pair<'py> {
     let x = strings_of(x)?;
-    to_ragged(py, x.byte_len(), || strings::split(&x, separator, limit))
+    to_ragged(py, work(&x), || strings::split(&x, separator, limit))
 }
 
 #[pyfunction]
 pub fn string_bytes_split<'py>(py: Python<'py>, x: &Bound<'py, PyAny>) -> Pair<'py> {
     let x = strings_of(x)?;
-    to_ragged(py, x.byte_len(), || strings::bytes_split(&x))
+    to_ragged(py, work(&x), || strings::bytes_split(&x))
 }
 
 #[pyfunction]
@@ -204,7 +209,7 @@ pub fn string_ngrams<'py>(
     keep_short: bool,
 ) -> Pair<'py> {
     let (x, splits) = (strings_of(x)?, convert::tensor(row_splits)?);
-    to_ragged(py, x.byte_len(), || {
+    to_ragged(py, work(&x), || {
         let pads = pads.as_ref().map(|(left, right)| (&left[..], &right[..]));
         strings::ngrams(&x, &splits.to_vec::<i64>()?, &widths, &separator, pads, padding, keep_short)
     })
@@ -224,7 +229,7 @@ impl StringRegex {
 
     fn full_match<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> Object<'py> {
         let x = strings_of(x)?;
-        to_tensor(py, x.byte_len(), || strings::regex_full_match(&x, &self.0))
+        to_tensor(py, work(&x), || strings::regex_full_match(&x, &self.0))
     }
 
     fn replace<'py>(
@@ -235,7 +240,7 @@ impl StringRegex {
         every: bool,
     ) -> Object<'py> {
         let x = strings_of(x)?;
-        to_strings(py, x.byte_len(), || strings::regex_replace(&x, &self.0, rewrite, every))
+        to_strings(py, work(&x), || strings::regex_replace(&x, &self.0, rewrite, every))
     }
 }
 
@@ -248,13 +253,13 @@ impl StringTable {
     #[new]
     fn new(keys: &Bound<'_, PyAny>) -> PyResult<StringTable> {
         let (py, keys) = (keys.py(), strings_of(keys)?);
-        call(py, keys.byte_len(), || strings::StringTable::new(keys)).map(StringTable)
+        call(py, work(&keys), || strings::StringTable::new(keys)).map(StringTable)
     }
 
     /// The position of each string among the keys, or -1.
     fn positions<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> Object<'py> {
         let x = strings_of(x)?;
-        to_tensor(py, x.byte_len(), || self.0.positions(&x))
+        to_tensor(py, work(&x), || self.0.positions(&x))
     }
 
     #[getter]
@@ -270,7 +275,7 @@ pub fn string_to_number<'py>(
     dtype: &Bound<'py, PyAny>,
 ) -> Object<'py> {
     let (x, dtype) = (strings_of(x)?, crate::dtype::given(dtype)?);
-    to_tensor(py, x.byte_len(), || strings::to_number(&x, dtype))
+    to_tensor(py, work(&x), || strings::to_number(&x, dtype))
 }
 
 #[pyfunction]
@@ -299,7 +304,7 @@ pub fn string_hash_buckets<'py>(
     key: Option<[u64; 2]>,
 ) -> Object<'py> {
     let x = strings_of(x)?;
-    to_tensor(py, x.byte_len(), || match key {
+    to_tensor(py, work(&x), || match key {
         None => strings::hash_buckets(&x, buckets),
         Some(key) => strings::hash_bucket_strong(&x, buckets, key),
     })
@@ -309,13 +314,13 @@ pub fn string_hash_buckets<'py>(
 #[pyfunction]
 pub fn string_murmur_buckets<'py>(py: Python<'py>, x: &Bound<'py, PyAny>, buckets: i64) -> Object<'py> {
     let x = strings_of(x)?;
-    to_tensor(py, x.byte_len(), || strings::hash_bucket_murmur(&x, buckets))
+    to_tensor(py, work(&x), || strings::hash_bucket_murmur(&x, buckets))
 }
 
 #[pyfunction]
 pub fn string_fingerprints<'py>(py: Python<'py>, x: &Bound<'py, PyAny>) -> Object<'py> {
     let x = strings_of(x)?;
-    to_tensor(py, x.byte_len(), || strings::fingerprints(&x))
+    to_tensor(py, work(&x), || strings::fingerprints(&x))
 }
 
 /// The scripts of code points.
@@ -337,7 +342,7 @@ pub fn string_decode<'py>(
     control: Option<u32>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let (x, from, invalid) = (strings_of(x)?, encoding(input_encoding)?, on_invalid(errors, replacement)?);
-    let (points, splits, offsets) = call(py, x.byte_len(), || strings::decode(&x, from, invalid, control))?;
+    let (points, splits, offsets) = call(py, work(&x), || strings::decode(&x, from, invalid, control))?;
     Ok((wrap(py, points)?, wrap(py, splits)?, wrap(py, offsets)?))
 }
 
@@ -351,7 +356,7 @@ pub fn string_unicode_split<'py>(
     replacement: u32,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let (x, from, invalid) = (strings_of(x)?, encoding(input_encoding)?, on_invalid(errors, replacement)?);
-    let (chars, splits, offsets) = call(py, x.byte_len(), || strings::unicode_split(&x, from, invalid))?;
+    let (chars, splits, offsets) = call(py, work(&x), || strings::unicode_split(&x, from, invalid))?;
     Ok((wrap_strings(py, chars)?, wrap(py, splits)?, wrap(py, offsets)?))
 }
 

@@ -10,20 +10,35 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use std::path::PathBuf;
 use taut::strings::{self, StringBuilder};
 
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
 
 /// An immutable n-dimensional array of byte strings.
 #[pyclass(frozen, extends = Tensor, weakref, module = "taut")]
-pub struct StringTensor;
+pub struct StringTensor {
+    /// The file whose contents it has, which errors about them name.
+    file: Option<PathBuf>,
+}
 
 /// A string tensor as a Python object.
 pub fn wrap_strings(py: Python<'_>, strings: strings::StringTensor) -> Object<'_> {
+    wrap_contents(py, strings, None)
+}
+
+/// The contents of a file as a Python object.
+pub fn wrap_contents(py: Python<'_>, strings: strings::StringTensor, file: Option<PathBuf>) -> Object<'_> {
     let made = PyClassInitializer::from(Array(ArrayValue::Strings(strings)))
         .add_subclass(Tensor)
-        .add_subclass(StringTensor);
+        .add_subclass(StringTensor { file });
     Ok(Bound::new(py, made)?.into_any())
+}
+
+/// The file whose contents a string tensor has; `None` if it was made in another way.
+#[pyfunction]
+pub fn file_of(value: &Bound<'_, PyAny>) -> Option<PathBuf> {
+    value.cast::<StringTensor>().ok()?.get().file.clone()
 }
 
 /// The error for a string tensor where numbers are needed.

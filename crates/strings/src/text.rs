@@ -154,10 +154,14 @@ fn split_space(value: &[u8], limit: Option<usize>, out: &mut StringBuilder) -> R
     let mut rest = value;
     let mut found = 0;
     loop {
-        let Some(start) = rest.iter().position(|&byte| !is_space(byte)) else { return Ok(()) };
+        let start = rest.iter().position(|&byte| !is_space(byte)).unwrap_or(rest.len());
         rest = &rest[start..];
+        // After that many strings there is one more, which may be empty, as in TensorFlow.
         if limit == Some(found) {
             return out.push(rest);
+        }
+        if rest.is_empty() {
+            return Ok(());
         }
         let end = rest.iter().position(|&byte| is_space(byte)).unwrap_or(rest.len());
         out.push(&rest[..end])?;

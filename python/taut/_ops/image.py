@@ -182,14 +182,16 @@ def _gaussian(x: Any) -> Any:
     return np.where(np.abs(x) < 1.5, np.exp(-2.0 * x * x), 0.0)
 
 
-_KERNELS = {
-    "bilinear": _triangle,
-    "bicubic": _cubic,
-    "lanczos3": _lanczos(3.0),
-    "lanczos5": _lanczos(5.0),
-    "gaussian": _gaussian,
-    "mitchellcubic": _mitchell_cubic,
+#: The kernel of each method, and the distance at which it ends.
+_KERNELS: dict[str, tuple[Callable, float]] = {
+    "bilinear": (_triangle, 1.0),
+    "bicubic": (_cubic, 2.0),
+    "lanczos3": (_lanczos(3.0), 3.0),
+    "lanczos5": (_lanczos(5.0), 5.0),
+    "gaussian": (_gaussian, 1.5),
+    "mitchellcubic": (_mitchell_cubic, 2.0),
 }
+_METHODS = sorted([*_KERNELS, "area", "nearest"])
 
 
 class ResizeMethod:
@@ -205,19 +207,33 @@ class ResizeMethod:
     NEAREST_NEIGHBOR = "nearest"
 
 
-def interpolation_weights(method: str, old: int, new: int, antialias: bool) -> Any:
-    """Interpolation matrix `[new, old]`. Rows sum to one."""
+def _windows(method: str, old: int, new: int, antialias: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The first old pixel that each new one may read, and the weights from there on `[new, window]`, which sum to one."""
     scale = old / new
-    if method == "area":
+    spread = max(scale, 1.0) if antialias and method != "area" else 1.0
+    kernel, radius = _KERNELS.get(method, (None, scale / 2))
+    reach = radius * spread
+    centres = (np.arange(new) + 0.5) * scale
+    # Pixel p has its centre at p + 0.5; an area reaches half a pixel beyond the centres that it contains.
+    reach += 0.5 if kernel is None else 0.0
+    window = min(old, int(2.0 * reach) + 2)
+    first = np.clip(np.floor(centres - 0.5 - reach).astype(np.int64), 0, old - window)
+    pixels = first[:, None] + np.arange(window)
+    if kernel is None:
         edges = np.arange(new + 1) * scale
-        pixels = np.arange(old)
         overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
         made = np.maximum(overlap, 0.0)
     else:
-        spread = max(scale, 1.0) if antialias else 1.0
-        centres = (np.arange(new) + 0.5) * scale
-        made = _KERNELS[method]((np.arange(old) + 0.5 - centres[:, None]) / spread)
-    return made / made.sum(1, keepdims=True)
+        made = kernel((pixels + 0.5 - centres[:, None]) / spread)
+    return first, made / made.sum(1, keepdims=True)
+
+
+def interpolation_weights(method: str, old: int, new: int, antialias: bool) -> Any:
+    """Interpolation matrix `[new, old]`. Rows sum to one."""
+    first, weights = _windows(method, old, new, antialias)
+    made = np.zeros([new, old])
+    np.put_along_axis(made, first[:, None] + np.arange(weights.shape[1]), weights, axis=1)
+    return made
 
 
 def _check_size(new: int, old: int) -> None:
@@ -246,11 +262,10 @@ def resize(
     size = as_ints(size)
     if len(size) != 2 or min(size) <= 0:
         refuse("resize", f"size must be two integers >= 1, got {size}", ValueError)
-    known = sorted([*_KERNELS, "area", "nearest"])
-    if method not in known:
-        refuse("resize", f"method must be one of {', '.join(known)}, got {method!r}", ValueError)
+    if method not in _METHODS:
+        refuse("resize", f"method must be one of {', '.join(_METHODS)}, got {method!r}", ValueError)
     height, width = size
-    rows, columns = images.shape[-3:-1]
+    *_, rows, columns, _ = images.shape
     if not rows or not columns:
         refuse("resize", f"images must have at least one pixel, got shape {images.shape}")
     if preserve_aspect_ratio:
@@ -264,15 +279,13 @@ def resize(
             places = np.minimum(np.floor((np.arange(new) + 0.5) * (old / new)), old - 1).astype(np.int32)
             images = gather(images, as_tensor(places), axis=axis)
         return images
-    # The axis that shrinks more comes first: the other one has less to do then.
-    axes = sorted(((-3, rows, height), (-2, columns, width)), key=lambda axis: axis[2] / axis[1])
     if images.dtype == dtypes.uint8 and not is_tracing():
-        row_taps = _resample_taps(method, rows, height, antialias)
-        column_taps = _resample_taps(method, columns, width, antialias)
-        if row_taps is not None and column_taps is not None:
+        plan = _resample_plan(method, rows, columns, height, width, antialias)
+        if plan is not None:
             # Integers have no gradients: one call instead of several ops, with the same results.
-            return resample(images, row_taps, column_taps, axes[0][0] == -2)
-    for axis, old, new in axes:
+            return resample(images, *plan)
+    axes = ((-3, rows, height), (-2, columns, width))
+    for axis, old, new in reversed(axes) if _columns_first(rows, columns, height, width) else axes:
         if old != new or method in ("gaussian", "mitchellcubic"):
             images = _interpolated(images, axis, method, new, antialias)
     return cast_to(images, dtypes.float32)
@@ -303,21 +316,32 @@ def _taps(method: str, old: int, new: int, antialias: bool) -> tuple[np.ndarray,
     """The first old pixel of each new one, and the weights `[new, taps]`; None if there are many."""
     if old == new and method not in ("gaussian", "mitchellcubic"):
         return np.arange(new, dtype=np.int32), np.ones([new, 1], np.float32)
-    weights = interpolation_weights(method, old, new, antialias).astype(np.float32)
+    start, weights = _windows(method, old, new, antialias)
+    weights = weights.astype(np.float32)
+    window = weights.shape[1]
     first = (weights != 0).argmax(axis=1)
-    last = old - (weights[:, ::-1] != 0).argmax(axis=1)
+    last = window - (weights[:, ::-1] != 0).argmax(axis=1)
     count = int((last - first).max())
     if count > _MOST_TAPS:
         return None
-    first = np.minimum(first, old - count).astype(np.int32)
-    return first, np.take_along_axis(weights, first[:, None] + np.arange(count), axis=1)
+    first = np.minimum(first, window - count)
+    return (start + first).astype(np.int32), np.take_along_axis(weights, first[:, None] + np.arange(count), axis=1)
+
+
+def _columns_first(rows: int, columns: int, height: int, width: int) -> bool:
+    """Whether columns shrink more than rows. They come first then: the other axis has less to do."""
+    return width / columns < height / rows
 
 
 @functools.lru_cache(maxsize=64)
-def _resample_taps(method: str, old: int, new: int, antialias: bool) -> ResampleTaps | None:
-    """The taps for `resample`."""
-    taps = _taps(method, old, new, antialias)
-    return None if taps is None else ResampleTaps(*taps)
+def _resample_plan(
+    method: str, rows: int, columns: int, height: int, width: int, antialias: bool
+) -> tuple[ResampleTaps, ResampleTaps, bool] | None:
+    """The arguments of `resample`; None if there are many taps."""
+    row_taps, column_taps = _taps(method, rows, height, antialias), _taps(method, columns, width, antialias)
+    if row_taps is None or column_taps is None:
+        return None
+    return ResampleTaps(*row_taps), ResampleTaps(*column_taps), _columns_first(rows, columns, height, width)
 
 
 def _multiplied(images: Tensor, axis: int, weights: Tensor) -> Tensor:

@@ -45,7 +45,13 @@ def numpy_function(
     if func is None and inp is None:
         return lambda func: _decorated(func, numpy_function, Tout=Tout, stateful=stateful)
     inputs = [as_tensor(one) for one in inp or ()]
-    return _host_call("numpy_function", func, inputs, np.asarray, Tout, stateful)
+    return _host_call("numpy_function", func, inputs, _array, Tout, stateful)
+
+
+def _array(value: Any) -> Any:
+    """A tensor as an argument of a function of arrays; a scalar string is `bytes`, as in functions of TensorFlow."""
+    array = np.asarray(value)
+    return array[()] if array.dtype == object else array
 
 
 def py_function(

@@ -653,7 +653,8 @@ def _mapping(function: Callable) -> Callable:
 
     @functools.wraps(inner)
     def mapped(*args: Any) -> Any:
-        return boxed(normalized(inner(*args)))
+        made = inner(*args)
+        return made if isinstance(made, _native.Tensor) else boxed(normalized(made))
 
     return mapped
 

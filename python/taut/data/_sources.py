@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, _raw_ops as raw, dtypes
-from ..errors import DataLossError, InvalidArgumentError, NotFoundError
+from .. import _native, _raw_ops as raw, dtypes, nest
+from ..errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from ..ragged_tensor import RaggedTensor
 from ..spec import TensorSpec
 from . import _composites, _specs
@@ -37,6 +37,8 @@ def _native_source(filenames: Any, read: Callable[[list[str]], Any], parallel_re
         for path in paths:
             if not os.path.exists(path):
                 raise NotFoundError(f"{path}: no such file\n  at {_native.calling_line()}")
+            if os.path.isdir(path):
+                raise FailedPreconditionError(f"{path}: is a folder\n  at {_native.calling_line()}")
         if parallel_reads is None or len(paths) < 2:
             return read(paths)
         names = Dataset.from_tensor_slices(np.array(paths, object))
@@ -233,7 +235,9 @@ def make_csv_dataset(
     if column_names is None:
         if not header:
             raise ValueError("column_names must be given if the files have no header")
-        column_names = next(_rows(files[0], compression_type, field_delim, use_quote_delim, encoding))
+        column_names = next(_rows(files[0], compression_type, field_delim, use_quote_delim, encoding), None)
+        if column_names is None:
+            raise InvalidArgumentError(f"{files[0]}: expected a row of column names, got an empty file")
     names = list(column_names)
     if len(set(names)) != len(names):
         raise ValueError(f"column names must be unique, got {names}")
@@ -317,8 +321,8 @@ def list_files(
 
 
 def columns_of(table: Any) -> dict[str, Any]:
-    """The columns of an Arrow table as tensors over its memory; lists become ragged tensors, columns of several chunks are
-    copied.
+    """The columns of an Arrow table as tensors over its memory; lists become ragged tensors and structs dicts, columns of
+    several chunks are copied.
     """
     return {name: _column(table.column(name), name) for name in table.column_names}
 
@@ -326,22 +330,41 @@ def columns_of(table: Any) -> dict[str, Any]:
 def _column(column: Any, name: str) -> Any:
     import pyarrow as pa
 
-    if column.null_count:
-        raise InvalidArgumentError(f"column {name!r} must have no missing values, got {column.null_count}: fill_null")
     array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], column.type)
     kind = array.type
+    if pa.types.is_struct(kind) and [field.name for field in kind] == ["bytes", "path"]:
+        # Pictures and sounds of Hugging Face: their contents, or the name of their file.
+        return {field.name: _column(part.fill_null(""), name) for field, part in zip(kind, array.flatten())}
+    if array.null_count:
+        text = f"column {name!r} must have no missing values, got {array.null_count}"
+        raise InvalidArgumentError(
+            f"{text}\n  help: pyarrow.compute.fill_null and Table.drop_null replace or drop them"
+        )
+    if isinstance(array, pa.ExtensionArray):
+        try:
+            # Arrays of several dimensions, such as those of Hugging Face.
+            return _native.as_tensor(getattr(array, "to_numpy_ndarray", lambda: array.to_numpy(zero_copy_only=False))())
+        except (TypeError, ValueError):
+            array = array.storage
+            kind = array.type
     if pa.types.is_dictionary(kind):
         array = array.dictionary_decode()
         kind = array.type
+    if pa.types.is_struct(kind):
+        parts = zip(kind, array.flatten())
+        return {field.name: _column(part, f"{name}.{field.name}") for field, part in parts}
     if pa.types.is_fixed_size_list(kind):
-        inner = _column(array.flatten(), name)
-        return raw.reshape(inner, [len(array), kind.list_size])
+        return nest.map_structure(
+            lambda inner: raw.reshape(inner, [len(array), kind.list_size, *inner.shape[1:]]),
+            _column(array.flatten(), name),
+        )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         offsets = np.asarray(array.offsets).astype(np.int64)
         values = array.values.slice(offsets[0], offsets[-1] - offsets[0])
-        return RaggedTensor.from_row_splits(_column(values, name), offsets - offsets[0])
+        splits = offsets - offsets[0]
+        return nest.map_structure(lambda inner: RaggedTensor.from_row_splits(inner, splits), _column(values, name))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         array = array.cast(pa.large_binary())
         kind = array.type
@@ -355,16 +378,60 @@ def _column(column: Any, name: str) -> Any:
     try:
         return _native.as_tensor(array.to_numpy(zero_copy_only=False))
     except (TypeError, ValueError):
-        raise TypeError(f"column {name!r} of type {kind} cannot be converted to a tensor") from None
+        text = f"column {name!r} of type {kind} cannot be converted to a tensor"
+        raise TypeError(f"{text}\n  help: Table.cast converts it to numbers or text, columns= leaves it out") from None
+
+
+def _table(source: Any) -> Any:
+    """An Arrow table, record batch or reader, a frame, or another object with Arrow's stream protocol, as a table."""
+    import pyarrow as pa
+
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        return source
+    if isinstance(source, pa.RecordBatchReader):
+        return source.read_all()
+    if type(source).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(source, preserve_index=False)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return pa.table(source)
+    raise TypeError(f"expected a table of Arrow, a frame or a datasets.Dataset, got {source!r}")
 
 
 def from_arrow(table: Any, columns: Any = None) -> Dataset:
-    """The rows of a `pyarrow.Table`, or of a `datasets.Dataset` of Hugging Face, as dicts. Memory is shared."""
-    table = getattr(table, "with_format", lambda _: table)("arrow")[:] if hasattr(table, "with_format") else table
-    if columns is not None:
-        _check_columns("from_arrow", list(columns), list(table.column_names))
-        table = table.select(list(columns))
-    return Dataset.from_tensor_slices(columns_of(table))
+    """The rows of a `pyarrow.Table`, of a frame of pandas or polars, or of a `datasets.Dataset` of Hugging Face, as dicts.
+    Memory is shared.
+
+    Structs are dicts. Of a picture or sound of Hugging Face, `bytes` are the encoded contents and `path` the name of the file;
+    what is missing of the two is empty. A `datasets.IterableDataset` is read in parts.
+    """
+    if not hasattr(table, "with_format"):
+        found = _table(table)
+    elif hasattr(table, "__len__"):
+        found = table.with_format("arrow")[:]
+    else:
+        return _from_stream(table.with_format("arrow"), columns)
+    return Dataset.from_tensor_slices(columns_of(_selected(found, columns)))
+
+
+def _selected(table: Any, columns: Any) -> Any:
+    if columns is None:
+        return table
+    _check_columns("from_arrow", list(columns), list(table.column_names))
+    return table.select(list(columns))
+
+
+#: The rows of a part of a dataset that is read in parts.
+_PART_ROWS = 1024
+
+
+def _from_stream(stream: Any, columns: Any) -> Dataset:
+    """The rows of a dataset of Hugging Face whose size is not known."""
+
+    def rows() -> Iterator:
+        for part in stream.iter(_PART_ROWS):
+            yield from _composites.rows(columns_of(_selected(part, columns)))
+
+    return Dataset._from_iterators(rows)
 
 
 def _check_columns(path: str, names: list[str], known: list[str]) -> None:
@@ -389,6 +456,8 @@ def from_parquet(path: Any, columns: Any = None, batch_rows: int = 65536) -> Dat
                         _check_columns(one, names, file.schema_arrow.names)
                     for batch in file.iter_batches(batch_rows, columns=names):
                         yield columns_of(pa.Table.from_batches([batch]))
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"{one}: {error}") from None
             except FileNotFoundError:
                 raise NotFoundError(f"{one}: no such file") from None
             except (pa.ArrowInvalid, OSError) as error:
@@ -408,8 +477,13 @@ def _has_lists(paths: list[str], names: list[str] | None) -> bool:
         fields = [field for one in paths for field in pq.read_schema(one)]
     except (pa.ArrowInvalid, OSError):
         return False
-    wanted = [field.type for field in fields if names is None or field.name in names]
-    return any(pa.types.is_list(kind) or pa.types.is_large_list(kind) for kind in wanted)
+
+    def has_lists(kind: Any) -> bool:
+        if pa.types.is_struct(kind):
+            return any(has_lists(field.type) for field in kind)
+        return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+    return any(has_lists(field.type) for field in fields if names is None or field.name in names)
 
 
 for _function in (list_files, from_arrow, from_parquet):

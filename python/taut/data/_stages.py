@@ -40,7 +40,9 @@ def distinct(dataset: Iterable) -> Iterator:
     seen = set()
     for element in dataset:
         array = np.asarray(element)
-        key = (array.dtype.str, array.shape, array.tobytes())
+        # An array of strings has their addresses as its bytes.
+        value = tuple(array.ravel().tolist()) if array.dtype == object else array.tobytes()
+        key = (array.dtype.str, array.shape, value)
         if key not in seen:
             seen.add(key)
             yield element

@@ -20,7 +20,7 @@ from ..errors import (
     PermissionDeniedError,
 )
 from ..ragged_tensor import RaggedTensor
-from . import _origins, gfile as gfile
+from . import gfile as gfile
 from ._examples import (
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -106,15 +106,16 @@ def path_of(filename: Any) -> str:
 
 def read_file(filename: Any, name: str | None = None) -> _native.Tensor:
     """The contents of a file, as a scalar string."""
-    path = path_of(filename)
     try:
-        return _origins.remember(_native.read_file(path), path)
+        return _native.read_file(filename)
     except FileNotFoundError:
-        raise NotFoundError(f"{path}: no such file\n  at {_native.calling_line()}") from None
+        raise NotFoundError(f"{path_of(filename)}: no such file\n  at {_native.calling_line()}") from None
     except (IsADirectoryError, NotADirectoryError) as error:
-        raise FailedPreconditionError(f"{path}: {error.strerror}\n  at {_native.calling_line()}") from None
+        message = f"{path_of(filename)}: {error.strerror}\n  at {_native.calling_line()}"
+        raise FailedPreconditionError(message) from None
     except PermissionError as error:
-        raise PermissionDeniedError(f"{path}: {error.strerror}\n  at {_native.calling_line()}") from None
+        message = f"{path_of(filename)}: {error.strerror}\n  at {_native.calling_line()}"
+        raise PermissionDeniedError(message) from None
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
@@ -122,8 +123,8 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     path = path_of(filename)
     folder = os.path.dirname(path)
     if folder:
-        os.makedirs(folder, exist_ok=True)
-    with open(path, "wb") as file:
+        gfile.makedirs(folder)
+    with gfile.GFile(path, "wb") as file:
         file.write(_native.string_tensor(contents).item())
 
 

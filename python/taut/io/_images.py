@@ -8,27 +8,26 @@ import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
 from .._common import refuse_option
-from ..errors import InvalidArgumentError
+from ..errors import DataLossError, InvalidArgumentError
 from . import _origins
 
 
 def _decode(
     contents: Any, channels: int | None, dtype: Any = dtypes.uint8, allowed: tuple[int, ...] = (0, 1, 3, 4)
 ) -> _native.Tensor:
-    text = _native.string_tensor(contents)
-    if text.ndim:
-        raise InvalidArgumentError(f"contents must be a scalar, got shape {text.shape}")
     if (channels or 0) not in allowed:
         raise InvalidArgumentError(f"channels must be one of {', '.join(map(str, allowed))}, got {channels}")
-    form = _native.image_format(text)
-    is_png = form == "png"
-    if form == "gif":
+    is_wide = dtype is not dtypes.uint8 and dtypes.as_dtype(dtype) == dtypes.uint16
+    try:
+        image = _native.decode_image(contents, channels or 0, is_wide)
+    except (DataLossError, InvalidArgumentError) as error:
+        raise _origins.named(contents, error) from None
+    if image is None:
+        text = _native.string_tensor(contents)
+        if text.ndim:
+            raise InvalidArgumentError(f"contents must be a scalar, got shape {text.shape}")
         image = _only_frame(decode_gif(contents), channels or 0)
-        return _widened(image) if dtypes.as_dtype(dtype) == dtypes.uint16 else image
-    is_wide = dtypes.as_dtype(dtype) == dtypes.uint16
-    with _origins.named(contents):
-        image = _native.decode_image(text, channels or 0, is_wide and is_png)
-    return image if is_png or not is_wide else _widened(image)
+    return _widened(image) if is_wide and image.dtype == dtypes.uint8 else image
 
 
 def _only_frame(frames: _native.Tensor, channels: int) -> _native.Tensor:
@@ -60,12 +59,10 @@ def decode_jpeg(
     """Decodes a JPEG image: uint8 [height, width, channels], computed as with TensorFlow's `dct_method`
     INTEGER_ACCURATE; other decoders may round differently.
     """
-    for parameter, value, default in (
-        ("fancy_upscaling", fancy_upscaling, True),
-        ("try_recover_truncated", try_recover_truncated, False),
-        ("acceptable_fraction", acceptable_fraction, 1),
-    ):
-        refuse_option("decode_jpeg", parameter, value, "the decoder has no such option", default)
+    reason = "the decoder has no such option"
+    refuse_option("decode_jpeg", "fancy_upscaling", fancy_upscaling, reason, True)
+    refuse_option("decode_jpeg", "try_recover_truncated", try_recover_truncated, reason, False)
+    refuse_option("decode_jpeg", "acceptable_fraction", acceptable_fraction, reason, 1)
     if ratio not in (1, 2, 4, 8):
         raise InvalidArgumentError(f"ratio must be 1, 2, 4 or 8, got {ratio}")
     image = _decode(contents, channels, allowed=(0, 1, 3))
@@ -98,8 +95,10 @@ def decode_webp(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, nam
 
 def decode_gif(contents: Any, name: str | None = None) -> _native.Tensor:
     """Decodes a GIF: uint8 [frames, height, width, 3]."""
-    with _origins.named(contents):
+    try:
         return _native.decode_gif(_native.string_tensor(contents))
+    except (DataLossError, InvalidArgumentError) as error:
+        raise _origins.named(contents, error) from None
 
 
 def decode_image(

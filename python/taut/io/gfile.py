@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob as _glob
 import os
 import shutil
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..errors import NotFoundError
+from ..errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
+)
 
 __all__ = [
     "GFile",
@@ -35,16 +43,39 @@ def _path(path: Any) -> str:
     return path_of(path)
 
 
+_CLASSES: tuple[tuple[type[OSError], type[OpError]], ...] = (
+    (FileNotFoundError, NotFoundError),
+    (FileExistsError, AlreadyExistsError),
+    (PermissionError, PermissionDeniedError),
+    (OSError, FailedPreconditionError),
+)
+
+
+@contextlib.contextmanager
+def _named(path: Any) -> Iterator[None]:
+    """Errors of the system are those of TensorFlow, with the path."""
+    try:
+        yield
+    except OpError:
+        raise
+    except OSError as error:
+        kind = next(made for raised, made in _CLASSES if isinstance(error, raised))
+        raise kind(f"{_path(error.filename or path)}: {(error.strerror or str(error)).lower()}") from None
+
+
+_MODES = tuple(kind + rest for kind in "rwa" for rest in ("", "b", "+", "b+", "+b"))
+
+
 class GFile:
     """A file: `read`, `write`, iteration over lines, and use as a context manager."""
 
     def __init__(self, name: Any, mode: str = "r") -> None:
         self._name, self._mode = _path(name), mode
-        try:
-            text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+        if mode not in _MODES:
+            raise InvalidArgumentError(f"mode must be one of {', '.join(_MODES)}, got {mode!r}")
+        text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+        with _named(name):
             self._file = open(self._name, mode, **text)  # noqa: SIM115
-        except FileNotFoundError:
-            raise NotFoundError(f"{self._name}: no such file") from None
 
     @property
     def name(self) -> str:
@@ -136,55 +167,57 @@ def glob(pattern: Any) -> list[str]:
 
 def listdir(path: Any) -> list[str]:
     """The names in a folder; those of folders do not end with a slash."""
-    try:
+    with _named(path):
         return sorted(os.listdir(_path(path)))
-    except FileNotFoundError:
-        raise NotFoundError(f"{_path(path)}: no such folder") from None
 
 
 def mkdir(path: Any) -> None:
-    """Creates a folder."""
-    os.mkdir(_path(path))
+    """Creates a folder, unless it exists. The one that it lies in must exist."""
+    with _named(path):
+        if not os.path.isdir(_path(path)):
+            os.mkdir(_path(path))
 
 
 def makedirs(path: Any) -> None:
     """Creates a folder and those that it lies in, unless they exist."""
-    os.makedirs(_path(path), exist_ok=True)
+    if os.path.isfile(_path(path)):
+        raise FailedPreconditionError(f"{_path(path)}: is not a directory")
+    with _named(path):
+        os.makedirs(_path(path), exist_ok=True)
 
 
 def remove(path: Any) -> None:
     """Removes a file."""
-    try:
+    with _named(path):
         os.remove(_path(path))
-    except FileNotFoundError:
-        raise NotFoundError(f"{_path(path)}: no such file") from None
 
 
 def rmtree(path: Any) -> None:
     """Removes a folder and all it contains."""
-    shutil.rmtree(_path(path))
+    with _named(path):
+        shutil.rmtree(_path(path))
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
     """Renames a file or folder."""
     if not overwrite and os.path.exists(_path(dst)):
-        raise FileExistsError(f"{_path(dst)}: it exists; pass overwrite=True to replace it")
-    os.replace(_path(src), _path(dst))
+        raise AlreadyExistsError(f"{_path(dst)}: it exists; pass overwrite=True to replace it")
+    with _named(src):
+        os.replace(_path(src), _path(dst))
 
 
 def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
     """Copies a file."""
     if not overwrite and os.path.exists(_path(dst)):
-        raise FileExistsError(f"{_path(dst)}: it exists; pass overwrite=True to replace it")
-    shutil.copyfile(_path(src), _path(dst))
+        raise AlreadyExistsError(f"{_path(dst)}: it exists; pass overwrite=True to replace it")
+    with _named(src):
+        shutil.copyfile(_path(src), _path(dst))
 
 
 def stat(path: Any) -> FileStatistics:
     """Size and time of the last change."""
-    try:
+    with _named(path):
         found = os.stat(_path(path))
-    except FileNotFoundError:
-        raise NotFoundError(f"{_path(path)}: no such file") from None
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_path(path)))
 
 

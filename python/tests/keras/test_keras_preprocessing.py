@@ -124,3 +124,9 @@ def test_a_row_without_tokens_is_encoded_as_zeros():
 def test_boundaries_must_be_ascending():
     with pytest.raises(ValueError, match=r"bins must be ascending, got \[1.0, 0.0\]"):
         keras.layers.Discretization(bin_boundaries=[1.0, 0.0])(np.array([0.5], np.float32))
+
+
+def test_layers_without_a_vocabulary_are_refused():
+    for layer in (keras.layers.TextVectorization(), keras.layers.StringLookup()):
+        with pytest.raises(tf.errors.FailedPreconditionError, match="Table not initialized"):
+            layer(tf.constant(["a", "b"]))

@@ -9,13 +9,24 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use taut_core::{Error, ErrorKind, Result, interrupt, is_checking_numerics, set_checking_numerics};
 
 /// The most time that the consumer waits for threads to end. A thread that is busy for longer ends on its own.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Called on each thread that a stage starts, with its number and the number of the stage's threads.
+pub type WorkerStartHook = fn(usize, usize);
+
+static WORKER_START_HOOK: OnceLock<WorkerStartHook> = OnceLock::new();
+
+/// Sets a function that is called on each thread that a stage starts, for example to move the thread to a core of its own. The first
+/// one stays.
+pub fn set_worker_start_hook(hook: WorkerStartHook) {
+    let _ = WORKER_START_HOOK.set(hook);
+}
 
 /// The function that the threads of a stage apply to each element, with its index.
 pub(crate) trait ElementWork<T, U>: Fn(u64, T) -> Result<U> + Send + Sync + 'static {}
@@ -28,6 +39,8 @@ pub(crate) struct BackgroundCursor<T, U, F> {
     input: Option<StageInput<T>>,
     /// Elements skipped before the threads were started.
     skipped: u64,
+    /// The elements that the consumer takes next.
+    expected: usize,
     work: Arc<F>,
     workers: usize,
     buffer_size: BufferSize,
@@ -64,6 +77,8 @@ struct QueueState<U> {
     reserved: usize,
     /// Expected bytes of the next element.
     expected: usize,
+    /// The elements that the consumer waits for, from the next on; 0 if it does not wait.
+    awaited: usize,
     /// Slots that failed for want of memory. No further element is computed until they were delivered: each would be such an error.
     refused: usize,
     /// The input has ended.
@@ -101,6 +116,7 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> BackgroundCurso
         BackgroundCursor {
             input: Some(input),
             skipped: 0,
+            expected: 1,
             work,
             workers,
             buffer_size,
@@ -118,6 +134,7 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> BackgroundCurso
                 bytes: 0,
                 reserved: 0,
                 expected: 0,
+                awaited: 0,
                 refused: 0,
                 ended: false,
                 stopped: false,
@@ -125,12 +142,16 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> BackgroundCurso
             let (input, state) = (Mutex::new(input), Mutex::new(state));
             let shared = Arc::new(SharedQueue { input, state, space: Condvar::new(), ready: Condvar::new() });
             let mut running = WorkerThreads { shared, threads: Vec::new(), process: process::id() };
-            for _ in 0..self.workers {
+            for index in 0..self.workers {
                 let (shared, work, counters) =
                     (running.shared.clone(), self.work.clone(), self.counters.clone());
-                let (buffer_size, checking) = (self.buffer_size, is_checking_numerics());
+                let (buffer_size, checking, workers) =
+                    (self.buffer_size, is_checking_numerics(), self.workers);
                 let spawned = thread::Builder::new().name("taut-data".to_owned()).spawn(move || {
                     set_checking_numerics(checking);
+                    if let Some(hook) = WORKER_START_HOOK.get() {
+                        hook(index, workers);
+                    }
                     shared.work(&*work, buffer_size, &counters);
                 });
                 match spawned {
@@ -152,6 +173,14 @@ impl<U> QueueState<U> {
         self.refused == 0
             && buffer_size.has_space(self.slots.len(), self.bytes + self.reserved, self.expected)
             && (self.slots.is_empty() || self.slots.try_reserve(1).is_ok())
+    }
+
+    /// Whether the elements that the consumer waits for are finished, or as many as there will be: the input has ended, or no further
+    /// element is computed since memory did not suffice.
+    fn has_awaited(&self) -> bool {
+        let is_last = self.ended || self.refused > 0;
+        let count = if is_last { self.awaited.min(self.slots.len()) } else { self.awaited };
+        self.slots.len() >= count && self.slots.iter().take(count).all(Option::is_some)
     }
 }
 
@@ -180,8 +209,9 @@ impl<T: DatasetElement, U: DatasetElement> SharedQueue<T, U> {
             let index = (number - state.delivered) as usize;
             state.slots[index] = Some((made, bytes));
             counters.buffer_counters(Some(buffer_size)).set(state.slots.len(), state.bytes);
+            let wakes = state.awaited > 0 && state.has_awaited();
             drop(state);
-            if index == 0 {
+            if wakes {
                 self.ready.notify_one();
             }
         }
@@ -236,30 +266,36 @@ impl<T: DatasetElement, U: DatasetElement> SharedQueue<T, U> {
 impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> Cursor<U> for BackgroundCursor<T, U, F> {
     fn next(&mut self) -> Result<Option<U>> {
         let (counters, buffer_size) = (self.counters.clone(), self.buffer_size);
+        // Half of the buffer: the threads go on while the consumer takes it.
+        let awaited = match buffer_size {
+            BufferSize::Elements(most) => {
+                std::mem::replace(&mut self.expected, 1).clamp(1, (most / 2).max(1))
+            }
+            BufferSize::Bytes(_) => 1,
+        };
         let Some(WorkerThreads { shared, process, .. }) = self.running()? else {
             return Ok(None);
         };
         let mut state = lock(&shared.state);
-        let (made, bytes) = loop {
-            // An element that is still being computed keeps its slot.
-            match state.slots.pop_front() {
-                Some(Some(made)) => break made,
-                Some(None) => state.slots.push_front(None),
-                None if state.ended => return Ok(None),
-                None => {}
+        // An element that is finished is taken without waiting for others.
+        if !matches!(state.slots.front(), Some(Some(_))) {
+            state.awaited = awaited;
+            while !state.has_awaited() {
+                if process::id() != *process {
+                    let message = "a dataset iterator with threads must not be used in a forked process";
+                    let error = Error::new(ErrorKind::Value, message);
+                    return Err(error.help("create the iterator in the process that uses it"));
+                }
+                // Wake up regularly to check for interrupts.
+                state = match shared.ready.wait_timeout(state, interrupt::MIN_INTERVAL) {
+                    Ok((state, _)) => state,
+                    Err(poisoned) => poisoned.into_inner().0,
+                };
+                interrupt::poll()?;
             }
-            if process::id() != *process {
-                let message = "a dataset iterator with threads must not be used in a forked process";
-                let error = Error::new(ErrorKind::Value, message);
-                return Err(error.help("create the iterator in the process that uses it"));
-            }
-            // Wake up regularly to check for interrupts.
-            state = match shared.ready.wait_timeout(state, interrupt::MIN_INTERVAL) {
-                Ok((state, _)) => state,
-                Err(poisoned) => poisoned.into_inner().0,
-            };
-            interrupt::poll()?;
-        };
+            state.awaited = 0;
+        }
+        let Some((made, bytes)) = state.slots.pop_front().flatten() else { return Ok(None) };
         state.bytes -= bytes;
         state.delivered += 1;
         let refused = is_refused(&made);
@@ -275,6 +311,10 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> Cursor<U> for B
             shared.space.notify_one();
         }
         made.map(Some)
+    }
+
+    fn expect(&mut self, count: usize) {
+        self.expected = count;
     }
 
     fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {

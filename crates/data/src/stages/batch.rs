@@ -146,6 +146,7 @@ impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
                     Error::new(ErrorKind::OutOfMemory, format!("no memory for more than {found} elements"));
                 return Err(self.without_memory(found, error.at(self.at)));
             }
+            self.input.expect(self.size - found);
             match self.input.next() {
                 Ok(None) => break,
                 Ok(Some(item)) => self.items.push(item),

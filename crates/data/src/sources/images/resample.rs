@@ -38,8 +38,8 @@ impl Taps<'_> {
 
 /// Images `uint8 [.., height, width, channels]` at another size, as `float32`: weighted sums of their rows and of their columns.
 ///
-/// Sums are in the order of the taps, each product and sum rounded: the values of the same sums of ops. Memory: the result, and
-/// as many rows of floats as there are taps.
+/// Sums are in the order of the taps, each product and sum rounded: the values of the same sums of ops. Memory: the result, as many
+/// rows of floats as there are taps, and eight floats per new column.
 #[track_caller]
 pub fn resample(images: &Tensor, rows: Taps<'_>, columns: Taps<'_>, columns_first: bool) -> Result<Tensor> {
     let at = source_location(Location::caller());
@@ -61,11 +61,17 @@ pub fn resample(images: &Tensor, rows: Taps<'_>, columns: Taps<'_>, columns_firs
         let (old_row, new_row) = (width * channels, new_width * channels);
         let shape: Vec<usize> = batch.iter().copied().chain([new_height, new_width, channels]).collect();
         // A row of the old width, and, if columns come first, rows of the new one.
-        let floats = old_row + PADDING + if columns_first { rows.count() * new_row } else { 0 };
+        let spread = if columns.count() == 2 { new_width * 2 * WIDEST } else { 0 };
+        let floats = spread + old_row + PADDING + if columns_first { rows.count() * new_row } else { 0 };
         let mut scratch = Buffer::new_at(floats * size_of::<f32>(), Category::Dataset, at)?;
         let scratch: &mut [f32] = bytemuck::cast_slice_mut(scratch.as_mut_slice());
+        let (spread, scratch) = scratch.split_at_mut(spread);
         let (row, kept) = scratch.split_at_mut(old_row + PADDING);
         row[old_row..].fill(0.0);
+        for (spread, &weight) in spread.chunks_exact_mut(WIDEST).zip(columns.weights) {
+            spread.fill(weight);
+        }
+        let columns = ColumnTaps { taps: columns, spread };
         Tensor::build(Spec::new(DType::F32, shape), Category::Dataset, at, |out| {
             let (old_len, new_len) = (height * old_row, new_height * new_row);
             if old_len == 0 || new_len == 0 {
@@ -83,6 +89,17 @@ pub fn resample(images: &Tensor, rows: Taps<'_>, columns: Taps<'_>, columns_firs
     resample().map_err(|error: Error| error.at(at))
 }
 
+/// The taps of columns. If there are two for each pixel, also their weights, each as often as the widest vector has numbers: the
+/// compiler loads these as vectors, where it would otherwise rearrange what it has loaded.
+#[derive(Clone, Copy)]
+struct ColumnTaps<'a> {
+    taps: Taps<'a>,
+    spread: &'a [f32],
+}
+
+/// The numbers of the widest vector.
+const WIDEST: usize = 4;
+
 /// Numbers behind a row that [`along_columns`] may read: it reads pixels of three channels as four numbers.
 const PADDING: usize = 1;
 
@@ -92,11 +109,11 @@ multiversion! {
         old: &[u8],
         channels: usize,
         rows: Taps<'_>,
-        columns: Taps<'_>,
+        columns: ColumnTaps<'_>,
         row: &mut [f32],
         new: &mut [f32],
     ) {
-        let (old_row, new_row) = (row.len() - PADDING, columns.first.len() * channels);
+        let (old_row, new_row) = (row.len() - PADDING, columns.taps.first.len() * channels);
         let weights = rows.weights.chunks_exact(rows.count());
         for ((new, &first), weights) in new.chunks_exact_mut(new_row).zip(rows.first).zip(weights) {
             let tap = |tap: usize| &old[(first as usize + tap) * old_row..][..old_row];
@@ -112,12 +129,12 @@ multiversion! {
         old: &[u8],
         channels: usize,
         rows: Taps<'_>,
-        columns: Taps<'_>,
+        columns: ColumnTaps<'_>,
         row: &mut [f32],
         kept: &mut [f32],
         new: &mut [f32],
     ) {
-        let (old_row, new_row) = (row.len() - PADDING, columns.first.len() * channels);
+        let (old_row, new_row) = (row.len() - PADDING, columns.taps.first.len() * channels);
         let count = rows.count();
         // Old row `i` is kept at `i % count`: rows that two new ones share are computed once.
         let mut indices = vec![usize::MAX; count];
@@ -162,13 +179,14 @@ fn weighted_sum<'a, T: Copy + Into<f32> + 'a>(
 
 /// Weighted sums of the pixels of a row.
 #[inline(always)]
-fn along_columns(old: &[f32], channels: usize, taps: Taps<'_>, out: &mut [f32]) {
+fn along_columns(old: &[f32], channels: usize, columns: ColumnTaps<'_>, out: &mut [f32]) {
     match channels {
-        1 => columns_of::<1, 1>(old, taps, out),
-        2 => columns_of::<2, 2>(old, taps, out),
-        3 => columns_of::<3, 4>(old, taps, out),
-        4 => columns_of::<4, 4>(old, taps, out),
+        1 => columns_of::<1, 1>(old, columns, out),
+        2 => columns_of::<2, 2>(old, columns, out),
+        3 => columns_of::<3, 4>(old, columns, out),
+        4 => columns_of::<4, 4>(old, columns, out),
         _ => {
+            let taps = columns.taps;
             let count = taps.count();
             let all = out.chunks_exact_mut(channels).zip(taps.first).zip(taps.weights.chunks_exact(count));
             for ((new, &first), weights) in all {
@@ -183,41 +201,56 @@ fn along_columns(old: &[f32], channels: usize, taps: Taps<'_>, out: &mut [f32]) 
 }
 
 /// [`along_columns`] of `N` channels, in vectors of `LANES` numbers: the numbers of a vector behind its pixel are replaced by the
-/// next pixel.
+/// next pixel. Only the last pixel has none behind it.
 #[inline(always)]
-fn columns_of<const N: usize, const LANES: usize>(old: &[f32], taps: Taps<'_>, out: &mut [f32]) {
-    const { assert!(LANES - N <= PADDING) };
+fn columns_of<const N: usize, const LANES: usize>(old: &[f32], columns: ColumnTaps<'_>, out: &mut [f32]) {
+    const { assert!(LANES - N <= PADDING && LANES <= WIDEST) };
+    let taps = columns.taps;
     let count = taps.count();
-    let last = taps.first.len().saturating_sub(1);
+    let Some((&last_first, firsts)) = taps.first.split_last() else { return };
     if count == 2 {
         // The usual number, without a loop.
-        let (weights, _) = taps.weights.as_chunks::<2>();
-        for (index, (&first, &[a, b])) in taps.first.iter().zip(weights).enumerate() {
-            let pixels = &old[first as usize * N..][..N + LANES];
-            let sum: [f32; LANES] = std::array::from_fn(|lane| pixels[lane] * a + pixels[N + lane] * b);
-            write::<N, LANES>(sum, &mut out[index * N..], index == last);
+        let (weights, _) = columns.spread.as_chunks::<{ 2 * WIDEST }>();
+        for (index, (&first, weights)) in firsts.iter().zip(weights).enumerate() {
+            let first = first as usize * N;
+            let (x, y) = (vector::<LANES>(old, first), vector::<LANES>(old, first + N));
+            let mut sum = [0.0; LANES];
+            for lane in 0..LANES {
+                sum[lane] = x[lane] * weights[lane] + y[lane] * weights[WIDEST + lane];
+            }
+            *out[index * N..].first_chunk_mut().expect("a pixel behind it") = sum;
         }
-        return;
-    }
-    for (index, (&first, weights)) in taps.first.iter().zip(taps.weights.chunks_exact(count)).enumerate() {
-        let pixels = &old[first as usize * N..][..(count - 1) * N + LANES];
-        let mut sum: [f32; LANES] = std::array::from_fn(|lane| pixels[lane] * weights[0]);
-        for (tap, &weight) in weights.iter().enumerate().skip(1) {
-            let pixel = &pixels[tap * N..][..LANES];
-            (0..LANES).for_each(|lane| sum[lane] += pixel[lane] * weight);
+    } else {
+        for (index, (&first, weights)) in firsts.iter().zip(taps.weights.chunks_exact(count)).enumerate() {
+            let sum = weighted_pixels::<N, LANES>(old, first, weights);
+            *out[index * N..].first_chunk_mut().expect("a pixel behind it") = sum;
         }
-        write::<N, LANES>(sum, &mut out[index * N..], index == last);
     }
+    let sum = weighted_pixels::<N, LANES>(old, last_first, &taps.weights[firsts.len() * count..]);
+    out[firsts.len() * N..][..N].copy_from_slice(&sum[..N]);
 }
 
-/// Writes a pixel, and the lanes behind it unless it is the last of its row.
+/// The weighted sum of the pixels from `first` on.
 #[inline(always)]
-fn write<const N: usize, const LANES: usize>(pixel: [f32; LANES], out: &mut [f32], is_last: bool) {
-    if is_last {
-        out[..N].copy_from_slice(&pixel[..N]);
-    } else {
-        out[..LANES].copy_from_slice(&pixel);
+fn weighted_pixels<const N: usize, const LANES: usize>(
+    old: &[f32],
+    first: i32,
+    weights: &[f32],
+) -> [f32; LANES] {
+    let first = first as usize * N;
+    let pixel = vector::<LANES>(old, first);
+    let mut sum: [f32; LANES] = std::array::from_fn(|lane| pixel[lane] * weights[0]);
+    for (tap, &weight) in weights.iter().enumerate().skip(1) {
+        let pixel = vector::<LANES>(old, first + tap * N);
+        (0..LANES).for_each(|lane| sum[lane] += pixel[lane] * weight);
     }
+    sum
+}
+
+/// The numbers from `at` on.
+#[inline(always)]
+fn vector<const LANES: usize>(old: &[f32], at: usize) -> &[f32; LANES] {
+    old[at..].first_chunk().expect("taps are within the row")
 }
 
 #[cfg(test)]
