@@ -125,6 +125,11 @@ class _Creations(threading.local):
 _creations = _Creations()
 
 
+def is_running_op_by_op() -> bool:
+    """Whether a function that could not be traced runs on this thread."""
+    return _creations.op_by_op > 0
+
+
 class _CreatedAgainError(InvalidArgumentError):
     pass
 
@@ -164,7 +169,7 @@ def _in_trace(name: str, function: Callable, converted: Callable, traces: Traces
         else:
             # Only the first call creates variables, as in TensorFlow.
             with _running_op_by_op(may_create):
-                result = function(*args, **kwargs)
+                result = converted(*args, **kwargs)
             may_create = False
         if _contents([args, kwargs]) != before:
             text = "the function must not modify its arguments: lists and dicts must be as they were"
