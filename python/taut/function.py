@@ -147,8 +147,8 @@ def variable_created() -> None:
         refuse("Variable", text, _CreatedAgainError)
 
 
-def _in_trace(name: str, function: Callable, converted: Callable, traces: Traces) -> Callable:
-    """The function as it is traced, or run op by op if its shapes depend on values: it takes what converted arguments
+def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
+    """The converted function as it is traced, or run op by op if its shapes depend on values: it takes what converted arguments
     stand for, and is checked for side effects that would happen in the trace alone.
     """
     may_create = True
@@ -279,7 +279,7 @@ class Function:
         self._traces = Traces(self._name, flat, bool(reduce_retracing), on_retrace)
         self._traces.is_recorded = not _is_of_package(python_function)
         self._converted = body
-        self._traced = _in_trace(self._name, python_function, body, self._traces)
+        self._traced = _in_trace(self._name, body, self._traces)
         self._native = _native.Function(
             self._traced,
             self._name,

@@ -82,7 +82,7 @@ class _References:
 
     def follow_code(self, callee: Callable, first: tuple, depth: int) -> None:
         """What a function reads: from its closure, its module, and the object that it is a method of."""
-        function = inspect.unwrap(callee)
+        function: Any = inspect.unwrap(callee)
         if isinstance(function, types.MethodType):
             function, first = function.__func__, (function.__self__,)
         if not isinstance(function, types.FunctionType) or depth == 0:
