@@ -111,8 +111,18 @@ def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None =
         return true_fn() if pred else false_fn()
     pred = _native.as_tensor(pred)
     if not pred.is_symbolic:
-        return true_fn() if bool(pred) else false_fn()
+        run, unrun = (true_fn, false_fn) if bool(pred) else (false_fn, true_fn)
+        return _connected(run(), unrun)
     return call_with_functions(_native.cond, pred, true_fn, false_fn)
+
+
+def _connected(made: Any, *unrun: Callable) -> Any:
+    """The result of a branch. In a function that runs op by op, what the other branches use has zeros as its gradient, as
+    in a traced one.
+    """
+    from .autograph import untaken
+
+    return untaken.connected(made, *unrun) if untaken.is_needed() else made
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str | None = None) -> Any:
@@ -134,7 +144,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = N
     index = _native.as_tensor(branch_index)
     if not index.is_symbolic:
         number = int(index)
-        return functions[number if 0 <= number < len(functions) else -1]()
+        run = functions.pop(number if 0 <= number < len(functions) else -1)
+        return _connected(run(), *functions)
     return call_with_functions(_native.switch_case, index, functions)
 
 
@@ -191,6 +202,8 @@ def map_fn(
     if has_strings(elems):
         return map_rows(fn, elems)
     made = call_with_functions(_native.map_fn, fn, elems, parallel_iterations, memory_budget)
+    if any(isinstance(rows, _native.Array) and rows.ndim and not len(rows) for rows in nest.flatten(elems)):
+        made = _connected(made, fn)
     if wanted is not None:
         _check_types(made, wanted)
     return _constant_unless(made, back_prop)

@@ -125,6 +125,11 @@ class _Creations(threading.local):
 _creations = _Creations()
 
 
+def is_running_op_by_op() -> bool:
+    """Whether a function that could not be traced runs on this thread."""
+    return _creations.op_by_op > 0
+
+
 class _CreatedAgainError(InvalidArgumentError):
     pass
 
@@ -142,8 +147,8 @@ def variable_created() -> None:
         refuse("Variable", text, _CreatedAgainError)
 
 
-def _in_trace(name: str, function: Callable, converted: Callable, traces: Traces) -> Callable:
-    """The function as it is traced, or run op by op if its shapes depend on values: it takes what converted arguments
+def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
+    """The converted function as it is traced, or run op by op if its shapes depend on values: it takes what converted arguments
     stand for, and is checked for side effects that would happen in the trace alone.
     """
     may_create = True
@@ -164,7 +169,7 @@ def _in_trace(name: str, function: Callable, converted: Callable, traces: Traces
         else:
             # Only the first call creates variables, as in TensorFlow.
             with _running_op_by_op(may_create):
-                result = function(*args, **kwargs)
+                result = converted(*args, **kwargs)
             may_create = False
         if _contents([args, kwargs]) != before:
             text = "the function must not modify its arguments: lists and dicts must be as they were"
@@ -274,7 +279,7 @@ class Function:
         self._traces = Traces(self._name, flat, bool(reduce_retracing), on_retrace)
         self._traces.is_recorded = not _is_of_package(python_function)
         self._converted = body
-        self._traced = _in_trace(self._name, python_function, body, self._traces)
+        self._traced = _in_trace(self._name, body, self._traces)
         self._native = _native.Function(
             self._traced,
             self._name,

@@ -110,3 +110,56 @@ def test_small_float16_numbers_are_not_zeros(name):
     wanted = reference(x.astype(np.float64))
     for made in (function(tf.constant(x)), tf.function(function)(tf.constant(x))):
         np.testing.assert_allclose(made.numpy().astype(np.float64), wanted, rtol=2e-2, atol=1e-7)
+
+
+DENORMAL = {np.float32: 1e-40, np.float64: 1e-310}
+
+
+@pytest.mark.parametrize("dtype", DENORMAL)
+def test_conversions_keep_denormal_numbers(dtype):
+    tiny = dtype(DENORMAL[dtype])
+    for made in (
+        tf.constant([0, float(tiny)], dtype),
+        tf.constant(np.array([0.0, tiny]), dtype),
+        tf.constant(np.array([0.0, tiny], dtype)),
+        tf.Variable([0, float(tiny)], dtype=dtype),
+    ):
+        np.testing.assert_array_equal(made.numpy(), np.array([0, tiny], dtype))
+        assert float(made[1]) == float(tiny) and made[1].numpy().item() == float(tiny)
+        assert bool(made[1]) and not bool(made[0])
+
+
+# What TensorFlow 2.21 computes on vectors: denormal numbers are zeros.
+@pytest.mark.parametrize("dtype", DENORMAL)
+@pytest.mark.parametrize("traced", [False, True])
+def test_denormal_numbers_are_zeros_where_numbers_are_compared_with_zero(dtype, traced):
+    x = np.array([0, DENORMAL[dtype], 1, -DENORMAL[dtype]], dtype)
+
+    def found(x):
+        return tf.where(x), tf.math.count_nonzero(x), tf.cast(x, tf.bool), x > 0, tf.nn.zero_fraction(x), tf.math.log(x)
+
+    where, count, truth, positive, fraction, log = (tf.function(found) if traced else found)(tf.constant(x))
+    assert where.numpy().tolist() == [[2]] and int(count) == 1 and float(fraction) == 0.75
+    assert truth.numpy().tolist() == positive.numpy().tolist() == [False, False, True, False]
+    assert log.numpy().tolist() == [-np.inf, -np.inf, 0.0, -np.inf]
+    static = tf.function(lambda: tf.where(tf.constant(x)))()
+    assert static.numpy().tolist() == [[2]]
+
+
+@pytest.mark.parametrize("dtype", DENORMAL)
+def test_what_orders_or_steps_tells_denormal_numbers_apart(dtype):
+    tiny = DENORMAL[dtype]
+    x = np.array([0, tiny, -tiny, 2 * tiny, 0], dtype)
+    t = tf.constant(x)
+    assert int(tf.argmax(t)) == 3 and int(tf.argmin(t)) == 2
+    assert int(tf.function(tf.argmax)(t)) == 3
+    np.testing.assert_array_equal(tf.sort(t).numpy(), np.sort(x))
+    np.testing.assert_array_equal(tf.argsort(t).numpy(), np.argsort(x, kind="stable"))
+    assert tf.math.top_k(t, 2).indices.numpy().tolist() == [3, 1]
+    assert len(tf.unique(t)[0]) == 4
+    assert tf.searchsorted(np.sort(x), [dtype(tiny)]).numpy().tolist() == [3]
+    for towards in (dtype(1), dtype(-1), dtype(0), dtype(tiny)):
+        made = tf.math.nextafter(t, tf.fill([5], towards)).numpy()
+        expected = np.nextafter(x, towards)
+        np.testing.assert_array_equal(made, expected)
+        np.testing.assert_array_equal(np.signbit(made), np.signbit(expected))

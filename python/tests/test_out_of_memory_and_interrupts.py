@@ -36,6 +36,17 @@ PROGRAMS = {
         for element in tf.data.Dataset.range(10**9).shuffle(10**9, seed=1):
             held.append(element)
     """,
+    "a prefetch of all elements, which are kept": """
+        for element in tf.data.Dataset.range(10**9).prefetch(10**9):
+            held.append(element)
+    """,
+    # Rows are views: nothing but their handles takes memory.
+    "a prefetch of rows": """
+        element = iter(tf.data.Dataset.from_tensor_slices(["abc", "d"]).repeat().prefetch(10**9))
+        while True:
+            next(element)
+            held.append(bytearray(2**16))
+    """,
     "one large tensor": """
         tf.ones([2**31])
     """,
@@ -134,6 +145,41 @@ def test_a_system_without_memory_raises_memory_error(program, tmp_path):
     assert (ran.returncode, ran.stdout.strip()) == (0, "refused 10.0"), ran.stderr[-2000:]
 
 
+# A number that a program gives is no reason to take memory before there are elements.
+LARGE_NUMBERS = {
+    "prefetch": "numbers.prefetch(10**9)",
+    "shuffle": "numbers.shuffle(10**12)",
+    "map": "numbers.map(lambda x: x, num_parallel_calls=10**9)",
+    "map in any order": "numbers.map(lambda x: x, num_parallel_calls=10**9, deterministic=False)",
+    "map of a dataset of unknown length": "numbers.filter(lambda x: x >= 0).map(lambda x: x, num_parallel_calls=10**9)",
+    "interleave": "numbers.interleave(tf.data.Dataset.from_tensors, cycle_length=10**9, num_parallel_calls=10**9)",
+    "interleave of long blocks": "numbers.interleave(tf.data.Dataset.from_tensors, cycle_length=1, block_length=10**12)",
+    "batch": "numbers.batch(10**12).unbatch()",
+    "batch in parallel": "numbers.batch(10**12, num_parallel_calls=10**9).unbatch()",
+    "padded_batch": "numbers.padded_batch(10**12).unbatch()",
+    "ragged_batch": "numbers.ragged_batch(10**12).flat_map(tf.data.Dataset.from_tensor_slices)",
+    "rebatch": "numbers.batch(3).rebatch(10**12).unbatch()",
+    "window": "numbers.window(10**12).flat_map(lambda window: window)",
+    "group_by_window": "numbers.group_by_window(lambda x: 0 * x, lambda key, window: window, window_size=10**12)",
+    "lines": "tf.data.TextLineDataset(sys.argv[1], buffer_size=10**12).map(lambda x: tf.strings.to_number(x, tf.int64))",
+    "csv": "tf.data.experimental.CsvDataset(sys.argv[1], [tf.int64], buffer_size=10**12).map(lambda x: x)",
+}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the address space are Linux's")
+def test_large_numbers_of_a_program_take_no_memory(tmp_path):
+    lines = tmp_path / "lines"
+    lines.write_text("".join(f"{i}\n" for i in range(10)))
+    text = f"""{PRELUDE}
+numbers = tf.data.Dataset.range(10)
+for name, made in {LARGE_NUMBERS!r}.items():
+    print(name, sorted(int(x) for x in eval(made)) == list(range(10)))
+"""
+    ran = subprocess.run([sys.executable, "-c", text, str(lines)], capture_output=True, text=True, timeout=300)
+    expected = [f"{name} True" for name in LARGE_NUMBERS]
+    assert (ran.returncode, ran.stdout.splitlines()) == (0, expected), ran.stderr[-2000:]
+
+
 def test_handles_count_in_buffers_of_bytes():
     # A million scalars of 8 bytes would take 400 MB: each counts with its handle.
     numbers = tf.data.Dataset.range(10_000).shuffle(buffer_bytes=80_000, seed=1)
@@ -167,6 +213,10 @@ def interrupted(work):
     finally:
         ended.set()
         thread.join()
+    # A call that cannot be ended goes on by itself, and holds its memory until it ends.
+    start = time.monotonic()
+    while tf.memory.live_bytes() != before and time.monotonic() - start < 300:
+        time.sleep(0.01)
     assert tf.memory.live_bytes() == before
 
 
@@ -183,3 +233,45 @@ def test_batches_of_decompositions_can_be_interrupted():
     many = tf.eye(24, batch_shape=[4000], dtype=tf.float64)
     interrupted(lambda: tf.linalg.svd(many))
     assert float(tf.reduce_sum(tf.linalg.svd(many[:2], compute_uv=False))) == 48.0
+
+
+def long_ops():
+    rng = np.random.default_rng(0)
+    a = tf.constant(rng.normal(size=(1200, 1200)) + 40 * np.eye(1200))
+    spd = tf.matmul(a, a, transpose_b=True)
+    few = a[:600, :600]
+    return {
+        "eigh": lambda: tf.linalg.eigh(spd),
+        "eig": lambda: tf.linalg.eig(few),
+        "svd": lambda: tf.linalg.svd(a),
+        "qr": lambda: tf.linalg.qr(a),
+        "solve": lambda: tf.linalg.solve(a, a),
+        "cholesky": lambda: tf.linalg.cholesky(spd),
+        "inv": lambda: tf.linalg.inv(a),
+        "det": lambda: tf.linalg.det(a),
+        "lstsq": lambda: tf.linalg.lstsq(a, a, fast=False),
+        "triangular_solve": lambda: tf.linalg.triangular_solve(a, a),
+        "expm": lambda: tf.linalg.expm(a),
+        "logm": lambda: tf.linalg.logm(tf.cast(few, tf.complex128)),
+        "sqrtm": lambda: tf.linalg.sqrtm(spd),
+        "lu": lambda: tf.linalg.lu(few),
+        "fft": lambda: tf.signal.fft(tf.complex(tf.ones([2**23]), tf.zeros([2**23]))),
+        "fft of a prime length": lambda: tf.signal.fft(tf.complex(tf.ones([1500007]), tf.zeros([1500007]))),
+        "rfft": lambda: tf.signal.rfft(tf.ones([2**23])),
+    }
+
+
+@pytest.mark.parametrize("name", long_ops())
+def test_one_decomposition_or_transform_can_be_interrupted(name):
+    work = long_ops()[name]
+    interrupted(work)
+
+
+def test_what_goes_on_after_an_interrupt_changes_no_result():
+    a = np.random.default_rng(1).normal(size=(1200, 1200))
+    x = tf.constant(a)
+    interrupted(lambda: tf.linalg.svd(x))
+    np.testing.assert_array_equal(x.numpy(), a)
+    s, _u, v = tf.linalg.svd(x[:40, :40])
+    np.testing.assert_allclose(s.numpy(), np.linalg.svd(a[:40, :40])[1], rtol=1e-10)
+    assert v.shape == (40, 40)

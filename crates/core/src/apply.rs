@@ -169,9 +169,16 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
             *input = input.copy_at(at)?.linked_like(input);
         }
     }
+    let large = is_large(inputs, &specs);
+    if large && interrupt::is_checked() && op.makes_long_calls() {
+        let flops = with_specs(inputs, |inputs| op.cost(inputs, &specs).flops);
+        if flops >= LONG_FLOPS {
+            return eager_on_own_thread(op, inputs, specs, at);
+        }
+    }
     if specs.len() != 1 {
         let reused = if specs.is_empty() { (usize::MAX, None) } else { reusable(op, inputs, &specs[0]) };
-        return eager_many(op, inputs, specs, reused, at);
+        return eager_many(op, inputs, specs, reused, large, at);
     }
     let (in_place, reused) = reusable(op, inputs, &specs[0]);
 
@@ -182,7 +189,7 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     };
     let Some(spec) = specs.pop() else { return Ok(Outputs::new()) };
     let out = ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape);
-    if let Err(error) = run_large(op, inputs, in_place, &spec.shape, &mut [out], at) {
+    if let Err(error) = run_interruptible(op, inputs, in_place, &spec.shape, &mut [out], large, at) {
         // The donated buffer goes back to the input: a variable keeps its memory if an update fails.
         if let Some(input) = inputs.get_mut(in_place) {
             input.restore_buffer(buffer);
@@ -200,19 +207,44 @@ fn eager_many(
     inputs: &[Tensor],
     specs: Specs,
     (in_place, reused): (usize, Option<Buffer>),
+    large: bool,
     at: Location,
 ) -> Result<Outputs> {
     let mut buffers: Vec<Buffer> = reused.into_iter().collect();
     for spec in &specs[buffers.len()..] {
         buffers.push(allocate(spec, Category::Tensor, at)?);
     }
-    let mut outputs: Vec<ViewMut<'_>> = (buffers.iter_mut().zip(&specs))
-        .map(|(buffer, spec)| ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape))
-        .collect();
+    let mut outputs = views(&mut buffers, &specs);
     let shape = specs.first().map_or(Shape::default(), |spec| spec.shape.clone());
-    run_large(op, inputs, in_place, &shape, &mut outputs, at)?;
+    run_interruptible(op, inputs, in_place, &shape, &mut outputs, large, at)?;
     drop(outputs);
-    Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_exact_buffer(spec, buffer)).collect())
+    Ok(as_tensors(specs, buffers))
+}
+
+/// [`eager`] for an op that makes long calls without checks for interrupts. Its thread owns everything it reads and writes, since it may
+/// outlive the call; so no input is overwritten.
+#[cold]
+fn eager_on_own_thread(op: &dyn Op, inputs: &[Tensor], specs: Specs, at: Location) -> Result<Outputs> {
+    let op = op.shared();
+    let inputs: Vec<Tensor> = inputs.iter().map(Tensor::without_links).collect();
+    let mut buffers =
+        specs.iter().map(|spec| allocate(spec, Category::Tensor, at)).collect::<Result<Vec<Buffer>>>()?;
+    let (specs, buffers) = interrupt::on_own_thread(move || {
+        let shape = specs.first().map_or(Shape::default(), |spec| spec.shape.clone());
+        run(&*op, &inputs, usize::MAX, &shape, &mut views(&mut buffers, &specs), at)?;
+        Ok((specs, buffers))
+    })?;
+    Ok(as_tensors(specs, buffers))
+}
+
+fn views<'a>(buffers: &'a mut [Buffer], specs: &'a [Spec]) -> Vec<ViewMut<'a>> {
+    (buffers.iter_mut().zip(specs))
+        .map(|(buffer, spec)| ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape))
+        .collect()
+}
+
+fn as_tensors(specs: Specs, buffers: Vec<Buffer>) -> Outputs {
+    specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_exact_buffer(spec, buffer)).collect()
 }
 
 /// The position and the buffer of an input that the op may overwrite, that has no other handle and that has the output's spec.
@@ -231,19 +263,28 @@ fn reusable(op: &dyn Op, inputs: &mut [Tensor], spec: &Spec) -> (usize, Option<B
 /// Work on at least this many bytes can be interrupted.
 const INTERRUPTIBLE_BYTES: usize = 64 << 10;
 
+/// Calls without checks that are shorter take less than half a second, and need no thread.
+const LONG_FLOPS: u64 = 1 << 28;
+
+#[inline]
+fn is_large(inputs: &[Tensor], outputs: &[Spec]) -> bool {
+    let is_large = |spec: &Spec| spec.bytes() >= INTERRUPTIBLE_BYTES;
+    outputs.first().is_some_and(|spec| spec.shape.len() >= INTERRUPTIBLE_BYTES)
+        || inputs.iter().any(|input| is_large(input.spec()))
+}
+
 /// [`run`]; a large op can be interrupted. One that overwrites an input cannot, because a variable must not be half updated, nor
 /// one that holds graphs, which polls between their steps, or one that calls out.
 #[inline]
-fn run_large(
+fn run_interruptible(
     op: &dyn Op,
     inputs: &[Tensor],
     in_place: usize,
     shape: &Shape,
     outputs: &mut [ViewMut<'_>],
+    large: bool,
     at: Location,
 ) -> Result<()> {
-    let is_large = |spec: &Spec| spec.bytes() >= INTERRUPTIBLE_BYTES;
-    let large = shape.len() >= INTERRUPTIBLE_BYTES || inputs.iter().any(|input| is_large(input.spec()));
     if large && in_place == usize::MAX && op.subgraphs().is_none() && op.effects().allows_cse() {
         return interrupt::interruptible(|| run(op, inputs, in_place, shape, outputs, at));
     }

@@ -184,6 +184,7 @@ pub struct Traffic {
 /// | [`scratch`](Op::scratch), [`aliases`](Op::aliases) | the memory it needs and may overwrite | none |
 /// | [`effects`](Op::effects) | why a call must not be dropped, reordered or merged | from the kernel and the subgraphs |
 /// | [`cost`](Op::cost), [`footprint`](Op::footprint) | estimates for profiles and caches | one operation per element |
+/// | [`makes_long_calls`](Op::makes_long_calls) | whether `run` can take long without a check for interrupts | no |
 /// | [`traffic`](Op::traffic) | what it exchanges with other processes | nothing |
 /// | [`form`](Op::form) | what the compiler can rewrite and fuse | opaque |
 /// | [`vmap`](Op::vmap) | its batching rule | one call per set of inputs |
@@ -247,6 +248,12 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
             flops: outputs.iter().map(|s| s.shape.len() as u64).sum(),
             bytes: Cost::traffic(inputs, outputs),
         }
+    }
+
+    /// Whether `run` calls code of other crates that takes long on large inputs and cannot check for interrupts. Eager calls with many
+    /// [flops](Cost::flops) then run on a thread of their own, and the caller checks.
+    fn makes_long_calls(&self) -> bool {
+        false
     }
 
     /// The bytes that the op itself takes with the graphs it holds, without tensors.

@@ -92,12 +92,9 @@ impl<T: DatasetElement> Iterator for Iter<T> {
             return None;
         }
         // Rows and windows are views: they need no buffer whose allocation would tell.
-        if is_without_reserve() {
+        if let Err(error) = check_reserve() {
             self.ended = true;
-            let message = "out of memory: the system refuses memory for further elements";
-            return Some(Err(
-                Error::new(ErrorKind::OutOfMemory, message).help("hold fewer elements at a time")
-            ));
+            return Some(Err(error));
         }
         let next = self.input.next().transpose();
         match next {
@@ -106,6 +103,15 @@ impl<T: DatasetElement> Iterator for Iter<T> {
         }
         next
     }
+}
+
+/// An error once the system refuses memory for further elements.
+pub(crate) fn check_reserve() -> Result<()> {
+    if !is_without_reserve() {
+        return Ok(());
+    }
+    let message = "out of memory: the system refuses memory for further elements";
+    Err(Error::new(ErrorKind::OutOfMemory, message).help("hold fewer elements at a time"))
 }
 
 /// Whether the program's allocator has a reserve for the moment at which the system refuses memory, and it is spent.

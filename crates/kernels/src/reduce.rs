@@ -16,9 +16,9 @@ pub(crate) mod tests;
 
 pub use arg::arg_extreme;
 
-use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::view::{View, ViewMut};
+use crate::{denormals, dispatch};
 use fold::*;
 use kernel::{Lanes, lanes};
 use plan::{Dim, MAX_DIMS, Plan};
@@ -277,10 +277,15 @@ fn count<O: Element>(
     scratch: &mut [u8],
     finish: impl Fn(i64) -> O + Sync,
 ) {
-    let sign = x.dtype().is_float() as u32;
+    // The bits that count: all but the sign of a float, and those of its exponent where denormal numbers are zeros.
+    let mask = match x.dtype() {
+        DType::F32 if denormals::are_flushed() => f32::INFINITY.to_bits().into(),
+        DType::F64 if denormals::are_flushed() => f64::INFINITY.to_bits(),
+        dtype => u64::MAX >> (64 - 8 * dtype.size() as u32 + dtype.is_float() as u32),
+    };
     dispatch!(x.dtype(), T in words => {
         const L: usize = lanes::<T>();
-        once(Nonzero::<T>::NEW, Lanes::<L>, T::MAX >> sign, finish, x, plan, out, scratch);
+        once(Nonzero::<T>::NEW, Lanes::<L>, mask as T, finish, x, plan, out, scratch);
     });
 }
 

@@ -24,9 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 pub struct ReserveAllocator;
 
 /// The bytes of the reserve, the best size first: address space, which is never touched. 4 MiB are enough for the handles and
-/// messages of the calls that are under way on many threads; 64 MiB for lists that grow with the number of elements of a dataset
-/// or of strings. After a refusal the heap may be too fragmented for that.
-const SIZES: [usize; 4] = [64 << 20, 4 << 20, 1 << 20, 256 << 10];
+/// messages of the calls that are under way on many threads: where the system's allocator has no other memory, it takes a page for
+/// each small request, so that a quarter of that was spent between two checks. 64 MiB are enough for lists that grow with the number
+/// of elements of a dataset or of strings. After a refusal the heap may be too fragmented for that.
+const SIZES: [usize; 2] = [64 << 20, 4 << 20];
 
 /// The reserve; null before it is filled and after it was released.
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -117,7 +118,12 @@ fn is_still_exhausted() -> bool {
 #[inline]
 fn or_from_reserve(request: impl Fn() -> *mut u8) -> *mut u8 {
     let block = request();
-    if block.is_null() && ReserveAllocator::release() { request() } else { block }
+    if !block.is_null() {
+        return block;
+    }
+    // Also where another thread has released it since the first request.
+    ReserveAllocator::release();
+    request()
 }
 
 // SAFETY: every block comes from `System` and goes back to it, with the layout of the caller.
@@ -158,6 +164,14 @@ mod tests {
         let mut mine = 0u8;
         let here = ptr::from_mut(&mut mine);
         let tries = std::cell::Cell::new(0);
+        let block = or_from_reserve(|| {
+            tries.set(tries.get() + 1);
+            if tries.get() == 1 { ptr::null_mut() } else { here }
+        });
+        assert_eq!((block, tries.get()), (here, 2));
+        // A thread that finds the reserve released by another one tries again, too.
+        tries.set(0);
+        assert!(!ReserveAllocator::is_filled());
         let block = or_from_reserve(|| {
             tries.set(tries.get() + 1);
             if tries.get() == 1 { ptr::null_mut() } else { here }

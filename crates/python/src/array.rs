@@ -133,11 +133,11 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
                 wide.into_py_any(py).map_err(crate::error::raised)?
             }
             dtype if dtype.is_complex() => {
-                let wide = taut::cast(&one, taut::DType::C128)?.item::<taut::Complex<f64>>()?;
+                let wide = convert::converted(&one, taut::DType::C128)?.item::<taut::Complex<f64>>()?;
                 PyComplex::from_doubles(py, wide.re, wide.im).into_any().unbind()
             }
             _ => {
-                let wide = taut::cast(&one, taut::DType::F64)?.item::<f64>()?;
+                let wide = convert::converted(&one, taut::DType::F64)?.item::<f64>()?;
                 wide.into_py_any(py).map_err(crate::error::raised)?
             }
         })

@@ -12,6 +12,7 @@ use pyo3::types::{
     PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple,
 };
 use taut::graph::suspend_tracing;
+use taut::kernels::KeepDenormals;
 use taut::memory::list_with_capacity;
 use taut::{Complex, DType, Operand, Scalar, Tensor};
 
@@ -128,7 +129,23 @@ pub fn is_static(tensor: &Tensor) -> bool {
 /// Casts a converted object. A value that is known while tracing stays known.
 fn cast_constant(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
     crate::call::call(py, made.spec().bytes(), || {
-        if made.is_traced() { taut::cast(made, dtype) } else { suspend_tracing(|| taut::cast(made, dtype)) }
+        if made.is_traced() {
+            taut::cast(made, dtype)
+        } else if taut_core::record::is_tracked(&made) {
+            suspend_tracing(|| taut::cast(made, dtype))
+        } else {
+            converted(&made, dtype)
+        }
+    })
+}
+
+/// The values in another type, denormal numbers included: a conversion between the program and a tensor is no arithmetic.
+pub fn converted(made: &Tensor, dtype: DType) -> taut::Result<Tensor> {
+    let view = made.view()?;
+    let spec = taut_core::Spec::new(dtype, made.shape().clone());
+    Tensor::build(spec, taut::memory::Category::Tensor, taut::memory::Location::caller(), |out| {
+        let _mode = KeepDenormals::new();
+        taut::kernels::cast(view, out.reborrow());
     })
 }
 

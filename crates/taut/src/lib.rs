@@ -76,7 +76,7 @@ pub mod memory {
 /// What ops see of tensors: views, element types.
 pub mod kernels {
     pub use taut_kernels::denormals::{FlushDenormals, KeepDenormals};
-    pub use taut_kernels::elementwise::copy;
+    pub use taut_kernels::elementwise::{cast, copy};
     pub use taut_kernels::pool::{set_threads, threads};
     pub use taut_kernels::{Arg, View, ViewMut, dispatch};
 }

@@ -22,6 +22,51 @@ fn expected(x: f32) -> f32 {
     flushed(flushed(flushed(x) * 0.5) * 0.5)
 }
 
+/// Logarithm, count and coordinates of nonzero elements.
+fn tests_for_zero(x: &Tensor) -> Result<(Tensor, Tensor)> {
+    Ok((taut::log(x)?, taut::count_nonzero(x, None, false)?))
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[test]
+fn functions_with_a_pole_at_zero_and_counts_take_denormal_numbers_for_zeros() -> Result<()> {
+    let _ledger = ledger_check();
+    for count in [6, 6000] {
+        let x = taut::abs(Tensor::from_vec(values(count), [count])?)?;
+        for function in [None, Some(function(tests_for_zero))] {
+            let (log, nonzero) = match &function {
+                None => tests_for_zero(&x)?,
+                Some(function) => function.call(&x)?,
+            };
+            let log = log.to_vec::<f32>()?;
+            assert!(log[2] == f32::NEG_INFINITY && log[3] == f32::NEG_INFINITY, "{log:?}");
+            assert!((log[1] + 87.336_54).abs() < 1e-4, "{log:?}");
+            assert_eq!(nonzero.item::<i64>()?, count as i64 * 4 / 6);
+        }
+        assert_eq!(taut::nonzero(&x)?.shape(), &[count * 4 / 6, 1]);
+    }
+    let wide = Tensor::from_slice(&[0.0f64, 1e-310, 1.0], [3])?;
+    assert_eq!(taut::log(&wide)?.to_vec::<f64>()?, [f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0]);
+    assert_eq!(taut::count_nonzero(&wide, None, false)?.item::<i64>()?, 1);
+    Ok(())
+}
+
+/// As sorting does: positions are not results of arithmetic.
+#[test]
+fn positions_of_extremes_compare_denormal_numbers() -> Result<()> {
+    let _ledger = ledger_check();
+    for count in [3, 300_000] {
+        let mut values = vec![0.0f32; count];
+        (values[count - 1], values[count - 2]) = (2e-40, -1e-40);
+        let x = Tensor::from_vec(values, [count])?;
+        assert_eq!(taut::argmax(&x, 0)?.item::<i64>()?, count as i64 - 1);
+        assert_eq!(taut::argmin(&x, 0)?.item::<i64>()?, count as i64 - 2);
+        let compiled = function(|x: &Tensor| taut::argmax(x, 0));
+        assert_eq!(compiled.call(&x)?.item::<i64>()?, count as i64 - 1);
+    }
+    Ok(())
+}
+
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[test]
 fn denormal_numbers_are_zeros_in_arithmetic() -> Result<()> {

@@ -117,6 +117,13 @@ def is_static(x: Tensor) -> bool:
     return _native.is_tracing() and not x.is_symbolic
 
 
+def _truth(values: np.ndarray) -> np.ndarray:
+    """Which elements are not zero; denormal numbers are zeros, as in ops."""
+    if values.dtype not in (np.float32, np.float64):
+        return values
+    return ~(np.abs(values) < np.finfo(values.dtype).tiny)
+
+
 def where(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
@@ -125,7 +132,7 @@ def where(
     """
     if x is None and y is None:
         condition = as_tensor(condition)
-        return as_tensor(np.argwhere(np.asarray(condition))) if is_static(condition) else raw.nonzero(condition)
+        return as_tensor(np.argwhere(_truth(np.asarray(condition)))) if is_static(condition) else raw.nonzero(condition)
     if x is None or y is None:
         refuse("where", "x and y must both be given, or neither", ValueError)
     return raw.where(condition, x, y)

@@ -104,11 +104,17 @@ def nextafter(x1: TensorLike, x2: TensorLike, /) -> Array:
     """Returns the next representable value after `x1` toward `x2`."""
     x1, x2 = _pair(x1, x2)
     bits = _floats("nextafter", x1)
-    whole = raw.bitcast(x1, bits)
-    # Floats are ordered like their bits, negative ones in reverse.
-    away = raw.equal(raw.greater(x2, x1), raw.greater_equal(whole, 0))
-    step = raw.bitcast(whole + raw.where(away, raw.cast(1, bits), raw.cast(-1, bits)), x1.dtype)
-    smallest = raw.bitcast(raw.cast(1, bits), x1.dtype)
-    step = raw.where(raw.equal(x1, 0), raw.where(raw.greater(x2, 0), smallest, -smallest), step)
-    step = raw.where(raw.equal(x1, x2), x2, step)
+    least = raw.cast(bits.min, bits)
+
+    def ordered(x: Array) -> Array:
+        """Integers in the order of the floats; both zeros are 0."""
+        whole = raw.bitcast(x, bits)
+        return raw.where(raw.less(whole, 0), least - whole, whole)
+
+    # Comparisons of floats would take denormal numbers for zeros.
+    one, other = ordered(x1), ordered(x2)
+    moved = one + raw.cast(raw.greater(other, one), bits) - raw.cast(raw.less(other, one), bits)
+    negative = raw.logical_or(raw.less(one, 0), raw.less(moved, 0))
+    step = raw.bitcast(raw.where(negative, least - moved, moved), x1.dtype)
+    step = raw.where(raw.equal(one, other), x2, step)
     return raw.where(raw.logical_or(raw.is_nan(x1), raw.is_nan(x2)), x1 + x2, step)

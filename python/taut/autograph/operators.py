@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .. import _raw_ops as raw
 from .._ops.checks import Assert
-from . import datasets, loops, values
+from . import datasets, loops, untaken, values
 from .choice import choose
 from .values import NoReturn, Undefined, holds, is_symbolic
 
@@ -112,10 +113,11 @@ def if_stmt(
 ) -> None:
     """`if cond: body() else: orelse()`. The first `nouts` variables are used afterwards."""
     if not is_symbolic(cond):
-        if holds(cond):
-            body()
-        else:
-            orelse()
+        run, unrun = (body, orelse) if holds(cond) else (orelse, body)
+        run()
+        if isinstance(cond, values.Array) and untaken.is_needed():
+            state = get_state()
+            set_state((*untaken.connected(state[:nouts], unrun), *state[nouts:]))
         return
     start = get_state()
 
@@ -140,7 +142,9 @@ def if_stmt(
 def if_exp(cond: Any, if_true: Callable, if_false: Callable, _text: str = "") -> Any:
     """`if_true() if cond else if_false()`."""
     if not is_symbolic(cond):
-        return if_true() if holds(cond) else if_false()
+        run, unrun = (if_true, if_false) if holds(cond) else (if_false, if_true)
+        is_decided_by_tensor = isinstance(cond, values.Array) and untaken.is_needed()
+        return untaken.connected(run(), unrun) if is_decided_by_tensor else run()
     branches = (lambda: [if_true()], lambda: [if_false()])
     return choose("if", if_true.__code__, values.truth(cond, "if"), branches, ["... if ... else ..."])[0]
 
@@ -199,12 +203,14 @@ def while_stmt(
     _opts: dict,
 ) -> None:
     """`while test(): body()`. Steps run in Python until the condition is a traced tensor."""
-    while True:
+    for step in itertools.count():
         test_now = test()
         if is_symbolic(test_now):
             loops.while_tensor(loops.Statement("while", get_state, set_state, symbol_names), test, body)
             return
         if not holds(test_now):
+            if not step and isinstance(test_now, values.Array):
+                _connect_unrun(body, get_state, set_state)
             return
         body()
 
@@ -220,6 +226,8 @@ def for_stmt(
 ) -> None:
     """`for target in iter_: body(target)`, while `extra_test()` holds, if given."""
     statement = loops.Statement("for", get_state, set_state, symbol_names)
+    if isinstance(iter_, values.Array) and not iter_.is_symbolic and iter_.ndim and not len(iter_):
+        _connect_unrun(body, get_state, set_state)
     if isinstance(iter_, loops.Range):
         loops.for_range(statement, iter_, extra_test, body)
     elif isinstance(iter_, loops.Rows) or (is_symbolic(iter_) and iter_.ndim):
@@ -231,6 +239,12 @@ def for_stmt(
             body(target)
     else:
         _for_until(statement, iter_, extra_test, body)
+
+
+def _connect_unrun(body: Callable, get_state: Callable, set_state: Callable) -> None:
+    """Connects the variables of a loop without steps with what its body refers to."""
+    if untaken.is_needed():
+        set_state(tuple(untaken.connected(get_state(), body)))
 
 
 def _for_until(statement: loops.Statement, iter_: Iterable, extra_test: Callable, body: Callable) -> None:

@@ -24,6 +24,9 @@ AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
+# The most threads of a stage.
+_MAX_WORKERS = 1024
+
 
 class Dataset(PythonStages):
     """A sequence of elements: tensors, or tuples, lists and dicts of tensors.
@@ -660,7 +663,7 @@ def _mapping(function: Callable) -> Callable:
 
 
 def _workers(name: str, num_parallel_calls: Any) -> int:
-    """A number of threads."""
+    """A number of threads. More than the most that there can be is no error in TensorFlow, and changes no element."""
     if num_parallel_calls == AUTOTUNE:
         return os.cpu_count() or 1
-    return size_of(name, "num_parallel_calls", num_parallel_calls, 1)
+    return min(size_of(name, "num_parallel_calls", num_parallel_calls, 1), _MAX_WORKERS)

@@ -171,10 +171,21 @@ def allow_synchronized(tree: ast.Module) -> None:
             node.ops, node.comparators = [ast.NotIn()], [ast.parse(repr(("tensorflow", NAME)), mode="eval").body]
 
 
+def allow_soft_cap(tree: ast.Module) -> None:
+    """`keras.ops.dot_product_attention(attn_logits_soft_cap=)` is for JAX on TPUs, and for this backend."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "dot_product_attention":
+            for refusal in node.body:
+                if isinstance(refusal, ast.If) and ast.unparse(refusal.test) == "attn_logits_soft_cap is not None":
+                    other = ast.parse(f"backend.backend() != {NAME!r}", mode="eval").body
+                    refusal.test = ast.BoolOp(ast.And(), [refusal.test, other])
+
+
 REWRITES: dict[str, Callable[[ast.Module], None]] = {
     "keras.src.callbacks.tensorboard": import_own_summary,
     "keras.src.layers.core.embedding": freeze_table,
     "keras.src.layers.normalization.batch_normalization": allow_synchronized,
+    "keras.src.ops.nn": allow_soft_cap,
 }
 """What is changed in modules of Keras beside their choice of a backend."""
 

@@ -401,8 +401,48 @@ def test_flash_attention_is_an_error_where_scores_are_needed(rng):
     q, k, v = (rng.normal(size=(1, 3, 1, 2)).astype("float32") for _ in range(3))
     plain = ops.dot_product_attention(q, k, v).numpy()
     np.testing.assert_array_equal(ops.dot_product_attention(q, k, v, flash_attention=True).numpy(), plain)
-    with pytest.raises(ValueError, match="attn_logits_soft_cap"):
-        ops.dot_product_attention(q, k, v, flash_attention=True, attn_logits_soft_cap=2.0)
+    mask, bias = np.ones((1, 1, 3, 3), bool), np.zeros((1, 1, 3, 3), "float32")
+    with pytest.raises(ValueError, match="either a mask or a bias"):
+        ops.dot_product_attention(q, k, v, bias, mask, flash_attention=True)
+
+
+@pytest.mark.parametrize("flash_attention", [None, False, True])
+def test_attention_with_a_soft_cap(rng, flash_attention):
+    cap = 1.5
+    q, k, v = (rng.normal(size=(2, 5, 2, 3)) for _ in range(3))
+    mask = rng.random((2, 1, 5, 5)) < 0.7
+    mask |= np.eye(5, dtype=bool)
+
+    def attention(q, k, v, is_causal=False, mask=None):
+        """By its definition, in NumPy."""
+        logits = cap * np.tanh(np.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(3) / cap)
+        allowed = np.ones_like(logits, bool) if mask is None else np.broadcast_to(mask, logits.shape)
+        if is_causal:
+            allowed = allowed & np.tril(np.ones((5, 5), bool))
+        weights = np.where(allowed, np.exp(logits), 0.0)
+        return np.einsum("bhqk,bkhd->bqhd", weights / weights.sum(-1, keepdims=True), v)
+
+    for options in ({}, {"is_causal": True}, {"mask": mask}):
+        given = {"flash_attention": flash_attention, "attn_logits_soft_cap": cap, **options}
+        made = ops.dot_product_attention(q, k, v, **given)
+        np.testing.assert_allclose(made.numpy(), attention(q, k, v, **options), rtol=1e-6)
+        # The gradient is the slope.
+        variables = [tf.Variable(x) for x in (q, k, v)]
+        with tf.GradientTape() as tape:
+            loss = ops.sum(ops.square(ops.dot_product_attention(*variables, **given)))
+        for i, gradient in enumerate(tape.gradient(loss, variables)):
+            near = []
+            for step in (1e-6, -1e-6):
+                moved = [x.copy() for x in (q, k, v)]
+                moved[i][1, 2, 1, 0] += step
+                near.append(np.square(attention(*moved, **options)).sum())
+            np.testing.assert_allclose(gradient.numpy()[1, 2, 1, 0], (near[0] - near[1]) / 2e-6, rtol=1e-4, atol=1e-8)
+    # In a model, too.
+    inputs = [keras.Input((5, 2, 3), dtype="float64") for _ in range(3)]
+    model = keras.Model(inputs, ops.dot_product_attention(*inputs, attn_logits_soft_cap=cap))
+    np.testing.assert_allclose(model([q, k, v]).numpy(), attention(q, k, v), rtol=1e-6)
+    with pytest.raises(ValueError, match="must be positive"):
+        ops.dot_product_attention(q, k, v, attn_logits_soft_cap=0.0)
 
 
 @pytest.fixture

@@ -171,6 +171,10 @@ impl Op for MatrixOp {
         Cost { flops: factor * per_element * inputs[0].shape.len() as u64, bytes: bytes as u64 }
     }
 
+    fn makes_long_calls(&self) -> bool {
+        true
+    }
+
     fn attributes(&self) -> String {
         match self.function {
             MatrixFunction::Qr { full: true } => "full".into(),

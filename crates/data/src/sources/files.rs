@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taut_core::{Error, Result, Shape, source_location, with_source_location};
-use taut_memory::{Location, reserve};
+use taut_memory::{Location, list_with_capacity, reserve};
 use taut_strings::{StringBuilder, StringTensor};
 
 /// How a file is compressed.
@@ -54,15 +54,17 @@ impl FileSet {
         self
     }
 
-    /// The bytes that are read at a time.
+    /// The bytes that are read at a time, up to 16 MiB.
     #[must_use]
     pub fn buffer_bytes(mut self, bytes: usize) -> FileSet {
-        self.buffer_bytes = bytes.clamp(1, 1 << 30);
+        self.buffer_bytes = bytes.clamp(1, 16 << 20);
         self
     }
 
     pub(super) fn open(&self, path: &Path) -> Result<Contents> {
         let file = File::open(path).map_err(|error| Error::from(error).about(path.display()))?;
+        // `BufReader` would end the process where the system refuses memory: ask first, for both buffers.
+        drop(list_with_capacity::<u8>(2 * self.buffer_bytes)?);
         let reader: Box<dyn Read + Send> = match self.compression {
             Compression::None => Box::new(file),
             Compression::Gzip => {

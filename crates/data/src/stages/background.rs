@@ -4,6 +4,7 @@ use crate::buffer_size::BufferSize;
 use crate::counters::{StageCounters, StageInput, add};
 use crate::dataset::Cursor;
 use crate::element::{self, DatasetElement};
+use crate::iter::check_reserve;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,9 +14,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use taut_core::{Error, ErrorKind, Result, interrupt, is_checking_numerics, set_checking_numerics};
+use taut_memory::list_with_capacity;
 
 /// The most time that the consumer waits for threads to end. A thread that is busy for longer ends on its own.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Address space that must be there for a further thread.
+const THREAD_BYTES: usize = 16 << 20;
 
 /// Called on each thread that a stage starts, with its number and the number of the stage's threads.
 pub type WorkerStartHook = fn(usize, usize);
@@ -143,6 +148,10 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> BackgroundCurso
             let shared = Arc::new(SharedQueue { input, state, space: Condvar::new(), ready: Condvar::new() });
             let mut running = WorkerThreads { shared, threads: Vec::new(), process: process::id() };
             for index in 0..self.workers {
+                // A thread that finds no memory for its stack and its locals may end the process.
+                if !running.threads.is_empty() && list_with_capacity::<u8>(THREAD_BYTES).is_err() {
+                    break;
+                }
                 let (shared, work, counters) =
                     (running.shared.clone(), self.work.clone(), self.counters.clone());
                 let (buffer_size, checking, workers) =
@@ -240,6 +249,10 @@ impl<T: DatasetElement, U: DatasetElement> SharedQueue<T, U> {
             state.slots.push_back(None);
             (state.delivered + state.slots.len() as u64 - 1, reserved)
         };
+        // Elements that are views have no buffer whose allocation would fail.
+        if let Err(error) = check_reserve() {
+            return Some((number, reserved, Err(error)));
+        }
         let (element, last) = match catch_unwind(AssertUnwindSafe(|| input.next())) {
             Ok(Ok(None)) => (None, true),
             // The iterator was dropped: every further call would return the same error.

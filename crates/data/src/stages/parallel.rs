@@ -65,8 +65,10 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync +
             let computed = MappedElement { repetition, index }.compute(|| f(element));
             computed.map_err(|error| at_element(error, index))
         });
-        let buffer_size = BufferSize::Elements(self.workers.saturating_mul(PER_WORKER));
-        Ok(Box::new(BackgroundCursor::new(input, work, self.workers, buffer_size, run.counters.clone())))
+        let count = self.input.cardinality().known().and_then(|count| usize::try_from(count).ok());
+        let workers = count.map_or(self.workers, |count| self.workers.min(count.max(1)));
+        let buffer_size = BufferSize::Elements(workers.saturating_mul(PER_WORKER));
+        Ok(Box::new(BackgroundCursor::new(input, work, workers, buffer_size, run.counters.clone())))
     }
 
     fn cardinality(&self) -> Cardinality {

@@ -93,13 +93,15 @@ impl<T: DatasetElement> Dataset<T> {
     #[track_caller]
     pub fn window(&self, how: impl Into<Window>) -> Result<Dataset<Vec<T>>> {
         let how = how.into();
-        let fits = how.size.checked_mul(how.stride).is_some();
-        if how.size == 0 || how.shift == 0 || how.stride == 0 || !fits {
-            let Window { size, shift, stride, .. } = how;
-            let message = format!("size, shift and stride must be >= 1, got {size}, {shift} and {stride}");
-            return Err(Error::value(message).at(Location::caller()));
-        }
-        Ok(Dataset::new(Windows { input: self.clone(), how }))
+        let Window { size, shift, stride, .. } = how;
+        let message = if size == 0 || shift == 0 || stride == 0 {
+            format!("size, shift and stride must be >= 1, got {size}, {shift} and {stride}")
+        } else if size.checked_mul(stride).is_none() {
+            format!("size * stride must be less than 2^{}, got {size} * {stride}", usize::BITS)
+        } else {
+            return Ok(Dataset::new(Windows { input: self.clone(), how }));
+        };
+        Err(Error::value(message).at(Location::caller()))
     }
 }
 

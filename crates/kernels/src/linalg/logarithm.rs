@@ -126,6 +126,7 @@ fn iterate(mut h: MatMut<'_, C>, mut basis: MatMut<'_, C>) -> bool {
     let n = h.nrows();
     let (mut last, mut steps) = (n - 1, 0);
     while last > 0 {
+        crate::pool::check_interrupt();
         let first = active_block(h.as_mut(), last);
         if first == last {
             (last, steps) = (last - 1, 0);
@@ -225,6 +226,7 @@ fn triangular_log(mut matrix: MatMut<'_, C>, mut log: MatMut<'_, C>, stack: &mut
     let (mut shifted, mut term) = (shifted.as_mat_mut(), term.as_mat_mut());
     let factor = (roots as f64).exp2();
     for (node, weight) in RULE.into_iter().flat_map(|(node, weight)| [(node, weight), (1.0 - node, weight)]) {
+        crate::pool::check_interrupt();
         for j in 0..n {
             for i in 0..n {
                 term[(i, j)] = matrix[(i, j)];
@@ -249,6 +251,7 @@ fn distance_to_identity(matrix: MatRef<'_, C>) -> f64 {
 /// The principal square root of an upper triangular matrix, in place, column by column.
 fn take_square_root(mut matrix: MatMut<'_, C>) {
     for j in 0..matrix.ncols() {
+        crate::pool::check_interrupt();
         // A negative zero would put a negative number on the other side of the cut.
         matrix[(j, j)] = (matrix[(j, j)] + ZERO).sqrt();
         for i in (0..j).rev() {

@@ -225,6 +225,7 @@ fn det_of<T: Scalar>(a: View<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) {
     let input = Matrices::<T>::new(a);
     let out = &mut out.slice::<T>()[..batches];
     with_lu!(T, n, scratch, |lu, stack| for (batch, to) in out.iter_mut().enumerate() {
+        crate::pool::check_interrupt();
         let odd = lu.factor(&input, batch, stack);
         // The exponent is kept apart, so that no partial product overflows or vanishes.
         let (mut mantissa, mut exponent) = (sign_of_swaps(odd), 0i64);
@@ -283,6 +284,7 @@ fn slogdet_of<T: Scalar>(a: View<'_>, mut sign: ViewMut<'_>, mut log_abs: ViewMu
     let input = Matrices::<T>::new(a);
     let (sign, log_abs) = (&mut sign.slice::<T>()[..batches], &mut log_abs.slice::<T::Real>()[..batches]);
     with_lu!(T, n, scratch, |lu, stack| for batch in 0..batches {
+        crate::pool::check_interrupt();
         let odd = lu.factor(&input, batch, stack);
         let (mut phase, mut total) = (sign_of_swaps(odd), 0.0);
         for pivot in lu.pivots() {

@@ -35,8 +35,9 @@ pub(super) fn join_log<T: Lane>(e: T, f: T, low: T) -> T {
 #[inline(always)]
 pub(super) fn log_edges<T: Lane>(x: T, result: T) -> T {
     let edge = T::select(x.less(T::ZERO), T::NAN, x);
-    let edge = T::select(x.equals(T::ZERO), -T::INFINITY, edge);
-    T::select(x.is_positive_finite(), result, edge)
+    let result = T::select(x.is_positive_finite(), result, edge);
+    // Last: a denormal number has the bits of a positive one, and is equal to zero where denormal numbers are zeros.
+    T::select(x.equals(T::ZERO), -T::INFINITY, result)
 }
 
 /// The natural logarithm, within 1 ulp.

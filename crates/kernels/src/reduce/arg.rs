@@ -6,6 +6,7 @@ use super::kernel::{Lanes, lanes};
 use super::plan::{Dim, MAX_DIMS, Plan};
 use super::run::{Data, PARTIALS, Source, Tile, TileReduction, branch_units, drive};
 use super::shared::{PerOutput, WIDE};
+use crate::denormals::KeepDenormals;
 use crate::dtype::DType;
 use crate::simd::Level;
 use crate::view::{View, ViewMut};
@@ -13,7 +14,8 @@ use crate::{dispatch, multiversion, pool};
 use std::ops::Range;
 
 /// Writes the position along `axis` of the largest (with `max`) or smallest element to `out`, which is `I64` and has
-/// the other dimensions. Of equals it is the first, and a NaN is more extreme than any number.
+/// the other dimensions. Of equals it is the first, and a NaN is more extreme than any number. Denormal numbers are compared as they
+/// are, as by sorting.
 ///
 /// # Panics
 /// If `out` has another shape or type, or if there are outputs but no elements.
@@ -21,6 +23,7 @@ pub fn arg_extreme(max: bool, x: View<'_>, axis: usize, out: ViewMut<'_>) {
     assert_eq!(out.dtype(), DType::I64, "positions are int64");
     assert!(axis < x.shape().len(), "axis {axis} of {:?}", x.shape());
     check_kept(x.shape(), |d| d == axis, out.shape());
+    let _mode = KeepDenormals::new();
     let mut dims = [Dim::default(); 8];
     if x.shape().len() <= dims.len() {
         run(max, x, axis, &mut dims, out);

@@ -9,6 +9,7 @@ use crate::ops::shape::reshape;
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
+use taut_kernels::denormals::FlushDenormals;
 use taut_kernels::{Arg, ViewMut, index};
 use taut_memory::Location;
 
@@ -52,7 +53,11 @@ pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
     }
     let view = if x.is_traced() { Err(Error::dynamic_shape(x.spec())) } else { x.view() };
     let view = view.map_err(|error| error.in_op("nonzero", [x.spec()]).at(at))?;
-    let count = index::count_nonzero(view);
+    let count = {
+        // As the kernel, for which denormal numbers are zeros.
+        let _mode = FlushDenormals::new();
+        index::count_nonzero(view)
+    };
     apply(&Nonzero { count }, [x])
 }
 

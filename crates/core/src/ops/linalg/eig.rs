@@ -71,6 +71,10 @@ impl Op for Eig {
         let n = inputs[0].shape.last().copied().unwrap_or(0) as u64;
         Cost { flops: 25 * n * inputs[0].shape.len() as u64, bytes: Cost::traffic(inputs, outputs) }
     }
+
+    fn makes_long_calls(&self) -> bool {
+        true
+    }
 }
 
 impl Differentiable for Eig {

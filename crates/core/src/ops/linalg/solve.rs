@@ -147,6 +147,10 @@ impl Op for Solve {
         Cost { flops: n * (factoring + 2 * outputs[0].shape.len() as u64), bytes: bytes as u64 }
     }
 
+    fn makes_long_calls(&self) -> bool {
+        true
+    }
+
     fn attributes(&self) -> String {
         match self.problem {
             Problem::Square => String::new(),

@@ -111,6 +111,10 @@ impl Op for Fft {
         Cost { flops, bytes: Cost::traffic(inputs, outputs) }
     }
 
+    fn makes_long_calls(&self) -> bool {
+        true
+    }
+
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.apply_as_is(self)
     }

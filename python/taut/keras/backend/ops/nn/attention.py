@@ -28,6 +28,8 @@ def dot_product_attention(
     heads. Works in tiles, in memory that does not grow with the number of scores, unless logits are capped or a mask and
     a bias are both given.
     """
+    if attn_logits_soft_cap is not None and not attn_logits_soft_cap > 0:
+        raise ValueError(f"`attn_logits_soft_cap` must be positive. Received: {attn_logits_soft_cap}")
     query, key, value = promote(query, key, value)
     if any(len(x.shape) != 4 for x in (query, key, value)):
         shapes = [shape_of(x) for x in (query, key, value)]
@@ -49,10 +51,10 @@ def dot_product_attention(
         allowed = None if mask is None else visible(mask, is_causal, queries, keys)
         if allowed is not None:
             outputs = average_unseen(outputs, values, allowed)
-    elif flash_attention:
+    elif flash_attention and attn_logits_soft_cap is None:
         raise ValueError(
-            "Flash attention takes floats, no `attn_logits_soft_cap`, and either a mask or a bias of the type of the "
-            "queries. Set `flash_attention=None`."
+            "Flash attention takes floats, and either a mask or a bias of the type of the queries. Set "
+            "`flash_attention=None`."
         )
     else:
         outputs = attention_by_scores(queries, keys, values, bias, mask, scale, is_causal, attn_logits_soft_cap)

@@ -57,18 +57,7 @@ def signbit(x: Any) -> tf.Tensor:
 def nextafter(x1: Any, x2: Any) -> tf.Tensor:
     """Returns the next representable value after `x1` toward `x2`."""
     x1, x2 = promote(x1, x2, least=float)
-    x1, x2 = x1 + tf.zeros_like(x2), x2 + tf.zeros_like(x1)
-    whole = {"float64": "int64", "float32": "int32"}.get(type_of(x1), "int16")
-    bits = tf.bitcast(x1, whole)
-    one = tf.ones_like(bits)
-    # Floats of one sign are ordered like their bits: one step away from zero, or toward it.
-    outwards = tf.equal(tf.less(x1, x2), tf.greater(x1, tf.zeros_like(x1)))
-    moved = tf.bitcast(tf.where(outwards, bits + one, bits - one), x1.dtype)
-    least = tf.bitcast(one, x1.dtype)
-    from_zero = tf.where(tf.greater(x2, tf.zeros_like(x2)), least, -least)
-    moved = tf.where(tf.equal(x1, tf.zeros_like(x1)), from_zero, moved)
-    moved = tf.where(tf.equal(x1, x2), x2, moved)
-    return tf.where(tf.logical_or(tf.math.is_nan(x1), tf.math.is_nan(x2)), x1 + x2, moved)
+    return tf.math.nextafter(x1, x2)
 
 
 def gcd(x1: Any, x2: Any) -> tf.Tensor:
