@@ -631,7 +631,7 @@ def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
+    """The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def moments(
     x: TensorLike,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _raw_ops as raw, dtypes
-from .._common import as_ints, cast_to, refuse
+from .._common import as_ints, cast_to, refuse, select_rows
 from .._native import ResampleTaps, Tensor, as_tensor, is_tracing, resample
 from ..errors import ResourceExhaustedError
 from .indexing import gather
@@ -216,8 +216,20 @@ def interpolation_weights(method: str, old: int, new: int, antialias: bool) -> A
     else:
         spread = max(scale, 1.0) if antialias else 1.0
         centres = (np.arange(new) + 0.5) * scale
+        if method == "bicubic" and not antialias:
+            centres = _centres_of_table(old, new)
         made = _KERNELS[method]((np.arange(old) + 0.5 - centres[:, None]) / spread)
     return made / made.sum(1, keepdims=True)
+
+
+def _centres_of_table(old: int, new: int) -> Any:
+    """The centres of new pixels, in old ones, as TensorFlow's bicubic kernel has them: it takes weights from a table for
+    fractions of 1/1024.
+    """
+    half, scale = np.float32(0.5), np.float32(old) / np.float32(new)
+    places = (np.arange(new, dtype=np.float32) + half) * scale - half
+    whole = np.floor(places)
+    return whole + np.rint((places - whole) * 1024.0) / 1024.0 + 0.5
 
 
 def _check_size(new: int, old: int) -> None:
@@ -262,7 +274,7 @@ def resize(
     if method == "nearest":
         for axis, (old, new) in ((-3, (rows, height)), (-2, (columns, width))):
             places = np.minimum(np.floor((np.arange(new) + 0.5) * (old / new)), old - 1).astype(np.int32)
-            images = gather(images, as_tensor(places), axis=axis)
+            images = select_rows(images, as_tensor(places), axis)
         return images
     # The axis that shrinks more comes first: the other one has less to do then.
     axes = sorted(((-3, rows, height), (-2, columns, width)), key=lambda axis: axis[2] / axis[1])
@@ -291,7 +303,7 @@ def _interpolated(images: Tensor, axis: int, method: str, new: int, antialias: b
         return _multiplied(cast_to(images, dtypes.float32), axis, as_tensor(weights))
     first, weights = taps
     parts = [
-        cast_to(gather(images, as_tensor(first + tap), axis=axis), dtypes.float32)
+        cast_to(select_rows(images, as_tensor(first + tap), axis), dtypes.float32)
         * as_tensor(weights[:, tap].reshape([new, *[1] * (-1 - axis)]))
         for tap in range(weights.shape[1])
     ]
