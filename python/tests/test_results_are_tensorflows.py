@@ -287,3 +287,11 @@ def test_map_fn_to_ragged_rows():
     )
     assert pair[0].numpy().tolist() == [1, 2]
     assert pair[1].to_list() == [[b"x"], [b"x", b"x"]]
+
+
+def test_a_nan_is_equal_to_no_other():
+    x = [1.0, float("nan"), -0.0, float("nan"), 0.0, 1.0]
+    values, places = tf.unique(x)
+    assert str(values.numpy().tolist()) == "[1.0, nan, -0.0, nan]"
+    assert places.numpy().tolist() == [0, 1, 2, 3, 2, 0]
+    assert tf.unique_with_counts(x).count.numpy().tolist() == [2, 1, 2, 1]
