@@ -95,7 +95,7 @@ def unify_dtypes(values: Iterable[TensorLike]) -> list[_native.Tensor]:
     ]
 
 
-def select_rows(x: Any, indices: Any, axis: int = 0) -> Any:
+def select_rows(x: _native.Tensor, indices: Any, axis: int = 0) -> _native.Tensor:
     """As `raw.gather`, but the gradient with respect to a variable is a tensor, not `IndexedSlices`: for ops that are
     composed of a gather here and are ops of their own in TensorFlow.
     """

@@ -295,3 +295,21 @@ def test_a_nan_is_equal_to_no_other():
     assert str(values.numpy().tolist()) == "[1.0, nan, -0.0, nan]"
     assert places.numpy().tolist() == [0, 1, 2, 3, 2, 0]
     assert tf.unique_with_counts(x).count.numpy().tolist() == [2, 1, 2, 1]
+
+
+def test_arrays_that_a_function_captures_are_copied_by_its_trace():
+    array = np.array([1.0, 2.0], "float32")
+    f = tf.function(lambda x: x * array)
+    assert f(tf.constant(1.0)).numpy().tolist() == [1.0, 2.0]
+    array[0] = 10.0
+    assert f(tf.constant(1.0)).numpy().tolist() == [1.0, 2.0]
+    # An argument has the value that it has at the call.
+    g = tf.function(lambda x: x * 2.0)
+    assert g(array).numpy().tolist() == [20.0, 4.0]
+    array[1] = 0.0
+    assert g(array).numpy().tolist() == [20.0, 0.0]
+
+
+def test_lists_of_mixed_types_are_refused():
+    with pytest.raises(ValueError, match="supported element type"):
+        tf.constant([1, "a"])

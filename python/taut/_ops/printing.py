@@ -80,7 +80,8 @@ class _Value:
 
 def _template(inputs: Sequence) -> tuple[list[list], list[_Value]]:
     """Each input as pieces of text, with None in place of the values of tensors, and these in their order."""
-    words, values = [], []
+    words: list[list] = []
+    values: list[_Value] = []
     for given in inputs:
         if isinstance(given, str):
             words.append([given])
