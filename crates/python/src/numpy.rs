@@ -174,7 +174,8 @@ fn other(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> 
             array.shape()
         )));
     }
-    let error = taut_core::Error::dtype(format!("expected an array of a supported element type, got {descr}"));
+    let error =
+        taut_core::Error::dtype(format!("expected an array of a supported element type, got {descr}"));
     Err(crate::error::exception(py, error))
 }
 
