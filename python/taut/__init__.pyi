@@ -40,7 +40,8 @@ from ._ops.initializers import (
 )
 from ._ops.linalg import eig as eig, eigvals as eigvals, einsum as einsum, matmul as matmul, tensordot as tensordot
 from ._ops.norm import global_norm as global_norm, norm as norm
-from ._ops.py_function import numpy_function as numpy_function, print as print, py_function as py_function
+from ._ops.printing import print as print
+from ._ops.py_function import numpy_function as numpy_function, py_function as py_function
 from ._ops.reduction import (
     argmax as argmax, argmin as argmin, cumsum as cumsum, reduce_max as reduce_max, reduce_mean as reduce_mean,
     reduce_min as reduce_min, reduce_prod as reduce_prod, reduce_sum as reduce_sum,

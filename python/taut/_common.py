@@ -95,6 +95,15 @@ def unify_dtypes(values: Iterable[TensorLike]) -> list[_native.Tensor]:
     ]
 
 
+def select_rows(x: _native.Tensor, indices: Any, axis: int = 0) -> _native.Tensor:
+    """As `raw.gather`, but the gradient with respect to a variable is a tensor, not `IndexedSlices`: for ops that are
+    composed of a gather here and are ops of their own in TensorFlow.
+    """
+    if axis not in (0, -x.ndim) or not isinstance(x, _native.Tensor):
+        return raw.gather(x, indices, axis)
+    return raw.squeeze(raw.gather(raw.expand_dims(x, 0), indices, 1), [0])
+
+
 def is_number(value: object) -> bool:
     """Whether it is a Python or NumPy number."""
     return isinstance(value, (bool, int, float, np.number))

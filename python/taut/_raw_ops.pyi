@@ -631,7 +631,7 @@ def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
+    """The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def moments(
     x: TensorLike,
@@ -1077,7 +1077,7 @@ def truncate_mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Ten
     """The remainder of division rounded toward zero, with the sign of x as in C; an integer modulo 0 is 0."""
 
 def unique(x: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor, Tensor]:
-    """The distinct values in ascending order, for each element the index of its value, and the count of each value (both `int64`). All NaNs count as one value, the largest."""
+    """The distinct values in ascending order, for each element the index of its value, and the count of each value (both `int64`). NaNs come last, and none of them is equal to another."""
 
 def unpack_bits(bits: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
     """Unpacks the bits of [`pack_bits`] into a boolean tensor of this shape."""

@@ -106,11 +106,11 @@ _MATH: Rows = {
 }
 
 _LINALG: Rows = {
-    **ops("cholesky det", "input"),
+    **ops("det", "input"),
     **objects("_ops.creation", "eye"),
     **objects(
         "_ops.linalg",
-        """adjoint cholesky_solve cross eig eigh eigvals eigvalsh einsum expm inv logdet logm lstsq matmul matrix_rank
+        """adjoint cholesky cholesky_solve cross eig eigh eigvals eigvalsh einsum expm inv logdet logm lstsq matmul matrix_rank
         matrix_transpose matvec pinv qr slogdet solve svd tensordot trace triangular_solve""",
     ),
     **objects(
@@ -208,7 +208,8 @@ _TOP: Rows = {
         "_ops.initializers",
         """constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer""",
     ),
-    **objects("_ops.py_function", "numpy_function print py_function"),
+    **objects("_ops.printing", "print"),
+    **objects("_ops.py_function", "numpy_function py_function"),
     **objects(
         "_ops.scopes",
         """AggregationMethod control_dependencies device get_current_name_scope get_logger group guarantee_const name_scope
@@ -374,7 +375,7 @@ _ARRAY_LINALG: Rows = {
 _ARRAY_API: Rows = {
     **ops(
         """abs acos acosh asin asinh atan atanh bitwise_invert=bitwise_not ceil cos cosh exp expm1 floor isfinite=is_finite
-        isinf=is_inf isnan=is_nan log log1p logical_not moveaxis negative=neg reciprocal round sign sin sinh sqrt square tan
+        isinf=is_inf isnan=is_nan log log1p logical_not moveaxis negative=neg reciprocal sign sin sinh sqrt square tan
         tanh tril triu trunc"""
     ),
     **ops(
@@ -390,7 +391,9 @@ _ARRAY_API: Rows = {
         "array_api._creation",
         "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like",
     ),
-    **objects("array_api._elementwise", "clip conj copysign hypot imag log10 log2 nextafter positive real signbit"),
+    **objects(
+        "array_api._elementwise", "clip conj copysign hypot imag log10 log2 nextafter positive real round signbit"
+    ),
     **objects("array_api._info", "__array_namespace_info__"),
     **objects(
         "array_api._manipulation",

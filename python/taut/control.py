@@ -9,6 +9,7 @@ from . import _native, _raw_ops as raw, nest, tensor_array
 from ._common import refuse_option
 from .errors import InvalidArgumentError
 from .ragged import has_strings, map_rows
+from .ragged_tensor import RaggedTensorSpec
 from .recording import call_with_functions
 from .shape import TensorShape
 from .spec import TensorSpec
@@ -199,8 +200,8 @@ def map_fn(
     """
     (fn,) = _convertible(fn)
     wanted = fn_output_signature if fn_output_signature is not None else dtype
-    if has_strings(elems):
-        return map_rows(fn, elems)
+    if has_strings(elems) or any(isinstance(spec, RaggedTensorSpec) for spec in nest.flatten(wanted)):
+        return map_rows(fn, elems, wanted)
     made = call_with_functions(_native.map_fn, fn, elems, parallel_iterations, memory_budget)
     if any(isinstance(rows, _native.Array) and rows.ndim and not len(rows) for rows in nest.flatten(elems)):
         made = _connected(made, fn)

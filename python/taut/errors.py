@@ -64,7 +64,7 @@ class InvalidArgumentError(OpError, ValueError):
 
 
 class InvalidIndexError(InvalidArgumentError, IndexError):
-    """An index out of range."""
+    """An index or an axis out of range."""
 
 
 class DTypeError(InvalidArgumentError, TypeError):

@@ -180,7 +180,7 @@ class ExtensionType(metaclass=_Meta):
     @classmethod
     def _taut_from_parts(cls, *parts: Any) -> Any:
         made = cls.__new__(cls)
-        made.__dict__.update(zip(_field_names(cls), parts))
+        made.__dict__.update({name: _plain(part, _types(cls)[name]) for name, part in zip(_field_names(cls), parts)})
         return _finished(made, validate=False)
 
     @property
@@ -317,6 +317,15 @@ def _finished(made: Any, validate: bool = True) -> Any:
         made.__validate__()
     made.__dict__["_taut_done"] = True
     return made
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """A field of a Python type that a function has returned as a tensor."""
+    if kind is str and isinstance(value, _native.StringTensor):
+        return value.numpy().decode()
+    if kind in (bool, int, float) and isinstance(value, _native.Tensor) and not value.is_symbolic:
+        return kind(value.numpy())
+    return value
 
 
 def _converted(value: Any, kind: Any, name: str) -> Any:

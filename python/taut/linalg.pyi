@@ -14,11 +14,11 @@ from ._ops.diagonal import (
     tensor_diag_part as tensor_diag_part,
 )
 from ._ops.linalg import (
-    adjoint as adjoint, cholesky_solve as cholesky_solve, cross as cross, eig as eig, eigh as eigh, eigvals as
-    eigvals, eigvalsh as eigvalsh, einsum as einsum, expm as expm, inv as inv, logdet as logdet, logm as logm, lstsq
-    as lstsq, matmul as matmul, matrix_rank as matrix_rank, matrix_transpose as matrix_transpose, matvec as matvec,
-    pinv as pinv, qr as qr, slogdet as slogdet, solve as solve, svd as svd, tensordot as tensordot, trace as trace,
-    triangular_solve as triangular_solve,
+    adjoint as adjoint, cholesky as cholesky, cholesky_solve as cholesky_solve, cross as cross, eig as eig, eigh as
+    eigh, eigvals as eigvals, eigvalsh as eigvalsh, einsum as einsum, expm as expm, inv as inv, logdet as logdet,
+    logm as logm, lstsq as lstsq, matmul as matmul, matrix_rank as matrix_rank, matrix_transpose as
+    matrix_transpose, matvec as matvec, pinv as pinv, qr as qr, slogdet as slogdet, solve as solve, svd as svd,
+    tensordot as tensordot, trace as trace, triangular_solve as triangular_solve,
 )
 from ._ops.norm import global_norm as global_norm, norm as norm, normalize as normalize
 from ._ops.reduction import l2_normalize as l2_normalize
@@ -51,9 +51,6 @@ __all__ = [
     "sqrtm", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace", "triangular_solve",
     "tridiagonal_matmul", "tridiagonal_solve",
 ]
-
-def cholesky(input: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The Cholesky decomposition `a = L @ adjoint(L)` of symmetric (Hermitian) positive definite matrices, with `L` lower triangular."""
 
 def det(input: TensorLike, *, name: str | None = ...) -> Tensor:
     """The determinant of each matrix."""

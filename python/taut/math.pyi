@@ -129,7 +129,7 @@ def floordiv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Floor division, `floor(x / y)`, in the operands' dtype; an integer divided by 0 is 0."""
 
 def floormod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
+    """The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def greater(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise `x > y`; false where either is NaN."""
@@ -183,7 +183,7 @@ def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
+    """The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def multiply(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise product, `x * y`. Also `x * y` on tensors and scalars."""

@@ -11,7 +11,7 @@ import numpy as np
 from . import _namespace, _native, _raw_ops as raw, dtypes, nest
 from .crossing import ragged_cross as cross, ragged_cross_hashed as cross_hashed
 from .errors import InvalidArgumentError
-from .ragged_tensor import RaggedTensor, map_flat_values
+from .ragged_tensor import RaggedTensor, RaggedTensorSpec, map_flat_values
 
 __all__ = [
     "boolean_mask",
@@ -226,16 +226,23 @@ def has_strings(structure: Any) -> bool:
     )
 
 
-def map_rows(function: Any, elems: Any) -> Any:
-    """Applies a function to each row, op by op. Results of different lengths are stacked to a ragged tensor."""
+def map_rows(function: Any, elems: Any, signature: Any = None) -> Any:
+    """Applies a function to each row, op by op. Results of different lengths are stacked to a ragged tensor, and so are
+    those for which the signature says so.
+    """
     flat = nest.flatten(elems)
     count = flat[0]._taut_rows() if hasattr(type(flat[0]), "_taut_rows") else len(flat[0])
     rows = [nest.pack_sequence_as(elems, [_row(leaf, i) for leaf in flat]) for i in builtins.range(count)]
     made = [function(row) for row in rows]
     if not made:
         raise ValueError("elems must have at least one row, got none")
-    columns = zip(*(nest.flatten(one) for one in made))
-    return nest.pack_sequence_as(made[0], [_stacked(list(column)) for column in columns])
+    columns = [list(column) for column in zip(*(nest.flatten(one) for one in made))]
+    specs = [None] * len(columns) if signature is None else nest.flatten(signature)
+    stacks = [
+        stack(column) if isinstance(spec, RaggedTensorSpec) else _stacked(column)
+        for column, spec in itertools.zip_longest(columns, specs)
+    ]
+    return nest.pack_sequence_as(made[0], stacks)
 
 
 def _row(leaf: Any, number: int) -> Any:

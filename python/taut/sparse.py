@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from . import _namespace, _native, _raw_ops as raw, dtypes
+from ._common import select_rows
 from ._ops.segment import unsorted_segment_mean, unsorted_segment_sqrt_n
 from .crossing import cross, cross_hashed
 from .errors import InvalidArgumentError
@@ -95,7 +96,7 @@ def expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | Non
 
 def _selected(sp_input: SparseTensor, indices: np.ndarray, positions: Any, shape: Any) -> SparseTensor:
     """Some of the elements, with other indices."""
-    return SparseTensor(indices, raw.gather(sp_input.values, np.asarray(positions, np.int64)), shape)
+    return SparseTensor(indices, select_rows(sp_input.values, np.asarray(positions, np.int64)), shape)
 
 
 def _flat(indices: np.ndarray, shape: Any) -> np.ndarray:
@@ -357,7 +358,7 @@ def sparse_dense_matmul(
     if len(shape) != 2 or dense.ndim != 2 or shape[columns] != dense.shape[0]:
         raise InvalidArgumentError(f"inner dimensions must be equal, got shapes {shape} and {list(dense.shape)}")
     values = _conjugate(sp_a.values) if adjoint_a else sp_a.values
-    products = raw.expand_dims(values, -1) * raw.gather(dense, indices[:, columns])
+    products = raw.expand_dims(values, -1) * select_rows(dense, indices[:, columns])
     return raw.unsorted_segment_sum(products, indices[:, rows], shape[rows])
 
 
@@ -434,7 +435,7 @@ def _segments(data: Any, indices: Any, segment_ids: Any, num_segments: int | Non
     count = least if num_segments is None else int(num_segments)
     if count < least:
         raise InvalidArgumentError(f"num_segments must be >= {least}, got {count}")
-    return raw.gather(_native.as_tensor(data), places), segments, count
+    return select_rows(_native.as_tensor(data), places), segments, count
 
 
 def segment_sum(

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _namespace, _native, _raw_ops as raw, dtypes
 from ._common import as_ints, refuse
+from ._ops.printing import summary
 from .errors import DynamicShapeError, InvalidArgumentError
 from .ragged_tensor import RaggedTensor, map_flat_values
 
@@ -486,35 +487,8 @@ def format(
     if template.count(placeholder) != len(inputs):
         raise ValueError(f"{len(inputs)} placeholder(s) are needed in the template, got {template.count(placeholder)}")
     parts = template.split(placeholder)
-    texts = [_summary(value, summarize) for value in inputs]
+    texts = [summary(value, summarize) for value in inputs]
     return _native.string_tensor(parts[0] + "".join(text + part for text, part in zip(texts, parts[1:])))
-
-
-def _summary(value: Any, most: int) -> str:
-    tensor = _native.as_tensor(value)
-    write: Callable = lambda number: str(int(number))  # noqa: E731
-    if tensor.dtype == dtypes.string:
-        write = lambda text: f'"{text.decode(errors="replace")}"'  # noqa: E731
-    elif tensor.dtype.is_floating:
-        write = functools.partial(_shortest, tensor.dtype)
-    return _rows(tensor.tolist(), most, write, tensor.ndim)
-
-
-def _shortest(dtype: Any, number: float) -> str:
-    """A number with 6 digits, or with all of them if these do not tell it from its neighbours."""
-    text = f"{number:g}"
-    same = (dtype != dtypes.float64 and np.float32(text) == np.float32(number)) or float(text) == number
-    return text if same else f"{number:.9g}" if dtype != dtypes.float64 else repr(number)
-
-
-def _rows(values: Any, most: int, write: Callable, depth: int, indent: str = " ") -> str:
-    if not depth:
-        return write(values)
-    count = len(values)
-    shown = range(count) if most < 0 or count <= 2 * most else [*range(most), None, *range(count - most, count)]
-    gap = " " if depth == 1 else "\n" * (depth - 1) + indent
-    parts = ["..." if i is None else _rows(values[i], most, write, depth - 1, indent + " ") for i in shown]
-    return "[" + gap.join(parts) + "]"
 
 
 __getattr__, __dir__ = _namespace.plain(__name__)

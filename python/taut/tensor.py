@@ -44,7 +44,8 @@ class Reference:
 
 def text_of(value: np.ndarray, written: Callable[[np.ndarray], str]) -> str:
     """Formats an array; text of several lines starts on a line of its own."""
-    text = written(value) if value.ndim else str(value[()])
+    # The text of a scalar in `repr` has all digits of its value, as in TensorFlow.
+    text = written(value) if value.ndim else repr(value.item()) if written is repr else str(value[()])
     return f"\n{text}" if "\n" in text else text
 
 

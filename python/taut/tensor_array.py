@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native, _raw_ops as raw, dtypes, nest
-from ._common import as_ints, as_tuple, refuse
+from ._common import as_ints, as_tuple, refuse, select_rows
 from .errors import DynamicShapeError, OutOfRangeError
 from .shape import TensorShape
 
@@ -193,7 +193,7 @@ class TensorArray:
 
     def gather(self, indices: Any, name: str | None = None) -> _native.Tensor:
         """Stacks these elements along a new first axis."""
-        return raw.gather(self._stacked("gather"), indices)
+        return select_rows(self._stacked("gather"), indices)
 
     def concat(self, name: str | None = None) -> _native.Tensor:
         """Concatenates all elements along their first axis."""

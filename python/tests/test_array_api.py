@@ -75,7 +75,7 @@ def test_defaults():
     assert xp.full(2, 7).dtype == xp.int64
     info = xp.__array_namespace_info__()
     assert info.default_dtypes()["integral"] == xp.int64
-    assert info.devices() == ["cpu"]
+    assert info.devices() == [xp.zeros(2).device] == [info.default_device()]
     assert set(info.dtypes()) == {*NAMES, "complex64", "complex128"}
     assert set(info.dtypes(kind="complex floating")) == {"complex64", "complex128"}
     assert set(info.dtypes(kind="unsigned integer")) == {"uint8", "uint16", "uint32", "uint64"}
@@ -394,3 +394,29 @@ def test_complex_linear_algebra():
     assert sign.dtype == xp.complex128 and log.dtype == xp.float64
     values, vectors = xp.linalg.eigh(xp.asarray(hermitian))
     assert values.dtype == xp.float64 and vectors.dtype == xp.complex128
+
+
+def test_complex_numbers_in_the_rest_of_the_standard():
+    x = np.array([1 + 2j, 0.5 - 1.5j, 1 + 2j, 1 - 2j, complex(np.nan, 0), complex(np.nan, 0)], "complex64")
+    found, want = xp.unique_all(xp.asarray(x)), np.unique_all(x)
+    assert found.values.numpy()[:3].tolist() == want.values[:3].tolist()
+    assert found.indices.numpy()[:3].tolist() == want.indices[:3].tolist()
+    assert found.counts.numpy().tolist() == [1, 1, 2, 1, 1]  # no NaN is equal to another
+    assert found.inverse_indices.numpy().tolist() == [2, 0, 2, 1, 3, 4]
+    assert xp.round(xp.asarray([1.5 + 2.5j, -0.4 - 1.6j])).numpy().tolist() == [2 + 2j, -2j]
+    assert xp.full((2,), 1j).dtype == xp.complex64
+    m = np.array([[3 + 4j, 0], [0, 1]], "complex64")
+    for order in ("fro", "nuc", 1, 2, xp.inf, -1, -2, -xp.inf):
+        norm = xp.linalg.matrix_norm(xp.asarray(m), ord=order)
+        assert norm.dtype == xp.float32
+        assert float(norm) == pytest.approx(np.linalg.norm(m, order), rel=1e-5)
+
+
+def test_the_standards_corners():
+    assert xp.eye(2, 3, k=2**70).numpy().tolist() == [[0.0] * 3] * 2
+    assert xp.eye(2, 3, k=-(2**70)).numpy().tolist() == [[0.0] * 3] * 2
+    assert xp.eye(3, 2, k=1).numpy().tolist() == np.eye(3, 2, k=1).tolist()
+    with pytest.raises(IndexError):
+        xp.expand_dims(xp.zeros(()), axis=2)
+    device = xp.__array_namespace_info__().default_device()
+    assert xp.from_dlpack(xp.zeros(2), device=device).device == xp.zeros(2, device=device).device == device

@@ -150,3 +150,49 @@ def test_tangents_may_be_numbers():
     with tf.autodiff.ForwardAccumulator([x, v], [1.0, 10.0]) as acc:
         y = v * x
     assert float(acc.jvp(y)) == 32.0
+
+
+def test_the_gradients_of_cholesky_and_logdet_are_symmetric():
+    for f, expected in (
+        (tf.linalg.cholesky, [[0.20634446, 0.17462218], [0.17462218, 0.30151135]]),
+        (tf.linalg.logdet, [[0.27272728, -0.09090909], [-0.09090909, 0.36363637]]),
+    ):
+        check(first(f, [[4.0, 1.0], [1.0, 3.0]]), expected)
+    # The upper triangle is not read, and has half of the gradient.
+    a = [[4.0, 9.0], [1.0, 3.0]]
+    check(tf.linalg.cholesky(a), [[2.0, 0.0], [0.5, 1.6583124]])
+    check(first(tf.linalg.cholesky, a), [[0.20634446, 0.17462218], [0.17462218, 0.30151135]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="square"):
+        tf.linalg.cholesky(tf.ones([2, 3]))
+
+
+ROWS = np.linspace(0.1, 1.0, 12, dtype="float32").reshape(4, 3)
+SPARSE = [[0, 1], [1, 2], [3, 0]]
+DENSE_GRADIENTS = {
+    "frame": (lambda v: tf.signal.frame(v, 2, 1), ROWS[:, 0]),
+    "stft": (lambda v: tf.abs(tf.signal.stft(v, 2, 1)), ROWS[:, 0]),
+    "resize": (lambda v: tf.image.resize(v, [3, 5]), ROWS[:, :, None]),
+    "nearest": (lambda v: tf.image.resize(v, [3, 5], "nearest"), ROWS[:, :, None]),
+    "sparse_dense_matmul": (
+        lambda v: tf.sparse.sparse_dense_matmul(tf.SparseTensor(SPARSE, [1.0, 2.0, 3.0], [4, 4]), v),
+        ROWS,
+    ),
+    "sparse transpose": (lambda v: tf.sparse.transpose(tf.SparseTensor(SPARSE, v, [4, 4])).values, ROWS[:3, 0]),
+    "sparse segment_sum": (lambda v: tf.sparse.segment_sum(v, [0, 2], [0, 0]), ROWS),
+    "TensorArray.gather": (lambda v: tf.TensorArray(tf.float32, 4).unstack(v).gather([1, 2]), ROWS),
+}
+
+
+@pytest.mark.parametrize("name", DENSE_GRADIENTS)
+def test_only_gathers_of_rows_give_slices(name):
+    f, values = DENSE_GRADIENTS[name]
+    variable, constant = tf.Variable(values), tf.constant(values)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(constant)
+        y, same = f(variable) ** 2, f(constant) ** 2
+    found = tape.gradient(y, variable)
+    assert isinstance(found, tf.Tensor)
+    np.testing.assert_array_equal(found, tape.gradient(same, constant))
+    with tf.GradientTape() as tape:
+        y = tf.gather(variable, [0, 2])
+    assert isinstance(tape.gradient(y, variable), tf.IndexedSlices)

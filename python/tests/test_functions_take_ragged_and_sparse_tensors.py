@@ -269,3 +269,49 @@ def test_the_values_of_ragged_tensors_may_be_lists():
     rows = tf.ragged.constant([[[1, 2], [3]], [], [[4]]])
     assert rows.with_flat_values([9, 8, 7, 6]).to_list() == [[[9, 8], [7]], [], [[6]]]
     assert tf.ragged.constant([["a"], ["b", "c"]]).with_values(["x", "y", "z"]).to_list() == [[b"x"], [b"y", b"z"]]
+
+
+class Masked(tf.experimental.ExtensionType):
+    label: str
+    count: int
+    values: tf.Tensor
+    rows: tf.RaggedTensor
+
+
+def test_branches_and_loops_carry_them():
+    @tf.function
+    def f(positive, steps, x):
+        masked = Masked("a", 2, x, tf.RaggedTensor.from_row_splits(x, [0, 1, 3]))
+        sparse = tf.SparseTensor([[0, 1], [1, 0]], x[:2], [2, 2])
+        if positive:
+            sparse = sparse * 3.0
+            masked = Masked("a", 2, x + 1.0, masked.rows)
+        else:
+            masked = Masked("a", 2, -x, masked.rows)
+        for _ in tf.range(steps):
+            masked = Masked("a", 2, masked.values * 2.0, masked.rows + 1.0)
+        return masked, tf.sparse.to_dense(sparse)
+
+    x = tf.constant([1.0, 2.0, 3.0])
+    for positive, steps, values, rows, dense in (
+        (True, 2, [8.0, 12.0, 16.0], [[3.0], [4.0, 5.0]], [[0.0, 3.0], [6.0, 0.0]]),
+        (False, 0, [-1.0, -2.0, -3.0], [[1.0], [2.0, 3.0]], [[0.0, 1.0], [2.0, 0.0]]),
+    ):
+        masked, found = f(tf.constant(positive), tf.constant(steps), x)
+        assert (masked.label, masked.count) == ("a", 2)
+        assert masked.values.numpy().tolist() == values
+        assert masked.rows.to_list() == rows
+        assert found.numpy().tolist() == dense
+
+
+def test_a_branch_with_a_ragged_tensor_needs_one_in_the_other():
+    @tf.function
+    def f(b, x):
+        if b:
+            y = tf.RaggedTensor.from_row_splits(x, [0, 1, 3])
+        else:
+            y = x
+        return y
+
+    with pytest.raises(ValueError, match="is a RaggedTensor after the first branch.*the kinds of values differ"):
+        f(tf.constant(True), tf.constant([1.0, 2.0, 3.0]))

@@ -214,3 +214,11 @@ def test_measures():
     close(got[0], np.pad(down, [(0, 0), (0, 1), (0, 0), (0, 0)]))
     close(got[1], np.pad(right, [(0, 0), (0, 0), (0, 1), (0, 0)]))
     fails(ValueError, "image_gradients", lambda: tf.image.image_gradients(X[0]))
+
+
+def test_bicubic_takes_its_weights_from_tensorflows_table():
+    pictures = np.arange(12, dtype="float32").reshape(1, 3, 4, 1)
+    expected = [-0.367991, 0.109662, 0.86489, 1.530906, 2.286133, 2.763786, 1.159564, 1.637218, 2.392445, 3.05846]
+    expected += [3.813688, 4.291341, 3.934111, 4.411765, 5.166992, 5.833008, 6.588236, 7.065888]
+    found = tf.image.resize(pictures, [5, 6], "bicubic").numpy().reshape(-1)[:18]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4e-6)

@@ -253,3 +253,63 @@ def test_a_function_among_its_own_arguments():
 
     assert float(f(f)) == float(f([f])) == float(f(Holder(f))) == float(f(f)) == 1.0
     assert f.trace_count == 3
+
+
+def test_the_quotient_of_floats_is_rounded_before_its_floor():
+    inf = float("inf")
+    x = [6.0, 1.0, 5.4, -7.0, inf, inf, -inf, 1.0, -1.0, 1.0]
+    y = [0.1, 0.1, 0.6, 2.0, 1.0, -1.0, 1.0, -inf, inf, 0.0]
+    expected = {
+        "float32": [60, 10, 9, -4, inf, -inf, -inf, -0.0, -0.0, inf],
+        "float64": [60, 10, 9, -4, inf, -inf, -inf, -0.0, -0.0, inf],
+        "float16": [60, 10, 8, -4, inf, -inf, -inf, -0.0, -0.0, inf],
+        "bfloat16": [60, 10, 9, -4, inf, -inf, -inf, -0.0, -0.0, inf],
+    }
+    for dtype, want in expected.items():
+        a, b = (tf.cast(tf.constant(part, tf.float64), dtype) for part in (x, y))
+        for found in (a // b, tf.math.floordiv(a, b), tf.function(lambda a, b: a // b)(a, b)):
+            assert found.dtype.name == dtype
+            assert str(tf.cast(found, tf.float64).numpy().tolist()) == str(list(map(float, want)))
+    assert (tf.constant([7, -7, 7]) // tf.constant([2, 2, -2])).numpy().tolist() == [3, -4, -4]
+
+
+def test_map_fn_to_ragged_rows():
+    spec = tf.RaggedTensorSpec([None], tf.int32)
+    found = tf.map_fn(tf.range, tf.constant([1, 3, 0]), fn_output_signature=spec)
+    assert isinstance(found, tf.RaggedTensor)
+    assert found.to_list() == [[0], [0, 1, 2], []]
+    equal = tf.map_fn(tf.range, tf.constant([2, 2]), fn_output_signature=spec)
+    assert isinstance(equal, tf.RaggedTensor)
+    pair = tf.map_fn(
+        lambda n: (n, tf.fill([n], "x")),
+        tf.constant([1, 2]),
+        fn_output_signature=(tf.int32, tf.RaggedTensorSpec([None], tf.string)),
+    )
+    assert pair[0].numpy().tolist() == [1, 2]
+    assert pair[1].to_list() == [[b"x"], [b"x", b"x"]]
+
+
+def test_a_nan_is_equal_to_no_other():
+    x = [1.0, float("nan"), -0.0, float("nan"), 0.0, 1.0]
+    values, places = tf.unique(x)
+    assert str(values.numpy().tolist()) == "[1.0, nan, -0.0, nan]"
+    assert places.numpy().tolist() == [0, 1, 2, 3, 2, 0]
+    assert tf.unique_with_counts(x).count.numpy().tolist() == [2, 1, 2, 1]
+
+
+def test_arrays_that_a_function_captures_are_copied_by_its_trace():
+    array = np.array([1.0, 2.0], "float32")
+    f = tf.function(lambda x: x * array)
+    assert f(tf.constant(1.0)).numpy().tolist() == [1.0, 2.0]
+    array[0] = 10.0
+    assert f(tf.constant(1.0)).numpy().tolist() == [1.0, 2.0]
+    # An argument has the value that it has at the call.
+    g = tf.function(lambda x: x * 2.0)
+    assert g(array).numpy().tolist() == [20.0, 4.0]
+    array[1] = 0.0
+    assert g(array).numpy().tolist() == [20.0, 0.0]
+
+
+def test_lists_of_mixed_types_are_refused():
+    with pytest.raises(ValueError, match="supported element type"):
+        tf.constant([1, "a"])

@@ -85,7 +85,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     let named = match error.kind() {
         ErrorKind::DType => "DTypeError",
         ErrorKind::Io => return PyOSError::new_err(text),
-        ErrorKind::Index => "InvalidIndexError",
+        ErrorKind::Index | ErrorKind::Axis => "InvalidIndexError",
         ErrorKind::OutOfMemory => "ResourceExhaustedError",
         ErrorKind::Format => "DataFormatError",
         ErrorKind::Unavailable => "UnavailableError",

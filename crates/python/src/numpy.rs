@@ -3,7 +3,7 @@
 use crate::array::{Array, ArrayValue};
 use numpy::npyffi::{self, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use taut::{DType, Layout, Shape, Strides, Tensor};
@@ -97,9 +97,10 @@ pub enum Memory {
     Own,
 }
 
-/// Converts an array to a tensor.
+/// Converts an array to a tensor. In a trace it becomes a constant, which must not change with the array: it is copied.
 pub fn tensor(array: &Bound<'_, PyUntypedArray>, sharing: Memory) -> PyResult<Tensor> {
     let py = array.py();
+    let sharing = if taut_core::is_tracing() { Memory::Own } else { sharing };
     let Some(dtype) = dtype_of(array)? else { return other(array, sharing) };
     let size = dtype.size();
     // SAFETY: `array` is an array, so these are its fields.
@@ -173,8 +174,9 @@ fn other(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> 
             array.shape()
         )));
     }
-    let _ = py;
-    Err(PyTypeError::new_err(format!("expected an array of a supported element type, got {descr}")))
+    let error =
+        taut_core::Error::dtype(format!("expected an array of a supported element type, got {descr}"));
+    Err(crate::error::exception(py, error))
 }
 
 /// A read-only array over a tensor's memory, which it keeps alive.

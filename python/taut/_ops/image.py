@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _raw_ops as raw, dtypes
-from .._common import as_ints, cast_to, refuse
+from .._common import as_ints, cast_to, refuse, select_rows
 from .._native import ResampleTaps, Tensor, as_tensor, is_tracing, resample
 from ..errors import ResourceExhaustedError
 from .indexing import gather
@@ -214,6 +214,8 @@ def _windows(method: str, old: int, new: int, antialias: bool) -> tuple[np.ndarr
     kernel, radius = _KERNELS.get(method, (None, scale / 2))
     reach = radius * spread
     centres = (np.arange(new) + 0.5) * scale
+    if method == "bicubic" and not antialias:
+        centres = _centres_of_table(old, new)
     # Pixel p has its centre at p + 0.5; an area reaches half a pixel beyond the centres that it contains.
     reach += 0.5 if kernel is None else 0.0
     window = min(old, int(2.0 * reach) + 2)
@@ -234,6 +236,16 @@ def interpolation_weights(method: str, old: int, new: int, antialias: bool) -> A
     made = np.zeros([new, old])
     np.put_along_axis(made, first[:, None] + np.arange(weights.shape[1]), weights, axis=1)
     return made
+
+
+def _centres_of_table(old: int, new: int) -> Any:
+    """The centres of new pixels, in old ones, as TensorFlow's bicubic kernel has them: it takes weights from a table for
+    fractions of 1/1024.
+    """
+    half, scale = np.float32(0.5), np.float32(old) / np.float32(new)
+    places = (np.arange(new, dtype=np.float32) + half) * scale - half
+    whole = np.floor(places)
+    return whole + np.rint((places - whole) * 1024.0) / 1024.0 + 0.5
 
 
 def _check_size(new: int, old: int) -> None:
@@ -277,7 +289,7 @@ def resize(
     if method == "nearest":
         for axis, (old, new) in ((-3, (rows, height)), (-2, (columns, width))):
             places = np.minimum(np.floor((np.arange(new) + 0.5) * (old / new)), old - 1).astype(np.int32)
-            images = gather(images, as_tensor(places), axis=axis)
+            images = select_rows(images, as_tensor(places), axis)
         return images
     if images.dtype == dtypes.uint8 and not is_tracing():
         plan = _resample_plan(method, rows, columns, height, width, antialias)
@@ -304,7 +316,7 @@ def _interpolated(images: Tensor, axis: int, method: str, new: int, antialias: b
         return _multiplied(cast_to(images, dtypes.float32), axis, as_tensor(weights))
     first, weights = taps
     parts = [
-        cast_to(gather(images, as_tensor(first + tap), axis=axis), dtypes.float32)
+        cast_to(select_rows(images, as_tensor(first + tap), axis), dtypes.float32)
         * as_tensor(weights[:, tap].reshape([new, *[1] * (-1 - axis)]))
         for tap in range(weights.shape[1])
     ]

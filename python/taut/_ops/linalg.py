@@ -175,7 +175,7 @@ def slogdet(input: TensorLike, name: str | None = None) -> SlogdetResult:
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Computes the logarithm of the determinant of positive definite matrices."""
-    return 2.0 * reduce_sum(raw.log(raw.real(raw.diag_part(raw.cholesky(matrix)))), -1)
+    return 2.0 * reduce_sum(raw.log(raw.real(raw.diag_part(cholesky(matrix)))), -1)
 
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
@@ -193,6 +193,19 @@ def triangular_solve(
 ) -> Tensor:
     """Solves `matrix @ x = rhs` for lower or upper triangular matrices; the other triangle is not read."""
     return raw.triangular_solve(matrix, check_matrix("triangular_solve", rhs), lower, adjoint)
+
+
+def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
+    """Computes the Cholesky factor of symmetric (Hermitian) positive definite matrices, of which it reads the lower triangle.
+
+    The gradient is symmetric, as TensorFlow's: half of it is that of the upper triangle.
+    """
+    x = check_matrix("cholesky", input)
+    if x.shape[-2] != x.shape[-1]:
+        return raw.cholesky(x)  # refuses it
+    mean = 0.5 * (x + adjoint(x))
+    # The value is x to the last bit; the gradient goes through the mean of both triangles.
+    return raw.cholesky(raw.stop_gradient(x) + (mean - raw.stop_gradient(mean)))
 
 
 def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:

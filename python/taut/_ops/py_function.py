@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native, dtypes, nest
+from .. import _native, dtypes
 from .._common import refuse
 from .._native import as_tensor
 from ..custom_gradient import custom_gradient
@@ -21,11 +19,10 @@ from ..errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
-from ..open_variable import OpenVariable
 from ..spec import TensorSpec
 
 if TYPE_CHECKING:
-    from .._typing import TensorLike
+    pass
 
 
 def numpy_function(
@@ -200,66 +197,3 @@ def _traced_call(name: str, call: Callable, inputs: list, wanted: list, stateful
     return _native.host_callback(
         name, call_for_bytes, inputs, [(spec.dtype, list(spec.shape)) for spec in wanted], stateful
     )
-
-
-def print(
-    *inputs: Any,
-    output_stream: Any = None,
-    summarize: int = 3,
-    sep: str = " ",
-    end: str = "\n",
-    name: str | None = None,
-) -> None:
-    """Prints values to standard error or another stream, abbreviated to the first and last `summarize` elements per
-    axis. The stream "file:///path" appends to a file.
-
-    In a traced function they are printed whenever it runs, in program order.
-    """
-    path = output_stream.removeprefix("file://") if isinstance(output_stream, str) else None
-    if path is not None and (path == output_stream or not path):
-        refuse("print", f'output_stream must be a stream or "file:///path", got {output_stream!r}', ValueError)
-
-    def show(shown: Sequence) -> None:
-        words = [_format(one, summarize) for one in shown]
-        if path is None:
-            builtins.print(*words, sep=sep, end=end, file=sys.stderr if output_stream is None else output_stream)
-            return
-        with open(path, "a") as file:
-            builtins.print(*words, sep=sep, end=end, file=file)
-
-    leaves = nest.flatten(inputs)
-    if any(type(leaf) is OpenVariable for leaf in leaves):
-        leaves = [leaf.read_value() if type(leaf) is OpenVariable else leaf for leaf in leaves]
-        inputs = nest.pack_sequence_as(inputs, leaves)
-    where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _native.Array) and leaf.is_symbolic]
-    if not where and not _native.is_tracing():
-        show(inputs)
-        return
-
-    traced = [leaves[i] for i in where]
-    # The program must not hold the tensors of its trace.
-    known = [None if i in where else leaf for i, leaf in enumerate(leaves)]
-    structure = nest.pack_sequence_as(inputs, known)
-
-    def show_arrays(arrays: list) -> None:
-        filled = list(known)
-        for i, array in zip(where, arrays):
-            filled[i] = array
-        show(nest.pack_sequence_as(structure, filled))
-
-    _native.host_callback("print", show_arrays, traced)
-
-
-def _format(value: TensorLike, most: int) -> str:
-    if isinstance(value, (list, tuple)):
-        inner = ", ".join(_format(one, most) for one in value)
-        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_format(one, most)}" for key, one in value.items()) + "}"
-    if not isinstance(value, (_native.Array, np.ndarray)):
-        return str(value)
-    formatter: Any = {"int_kind": str, "bool": str}
-    formatter["float_kind"] = lambda number: np.format_float_positional(number, trim="-")
-    threshold = 2**31 - 1 if most < 0 else 0
-    ends = max(most, 1)
-    return np.array2string(np.asarray(value), threshold=threshold, edgeitems=ends, formatter=formatter)

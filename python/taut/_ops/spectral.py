@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _raw_ops as raw, dtypes
-from .._common import as_ints, refuse
+from .._common import as_ints, refuse, select_rows
 from .._native import Tensor, as_tensor
 from .fourier import dct, irfft, resized, rfft
 
@@ -46,7 +46,7 @@ def frame(
         paddings = [[0, needed - own if at == axis else 0] for at in range(x.ndim)]
         x = raw.pad(x, paddings, "CONSTANT", pad_value)
     places = np.arange(count)[:, None] * step + np.arange(length)[None, :]
-    return raw.gather(x, as_tensor(places), axis)
+    return select_rows(x, as_tensor(places), axis)
 
 
 def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:

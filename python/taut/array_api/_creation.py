@@ -72,7 +72,9 @@ def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: Any = None) -> A
 def _default(value: TensorLike) -> Any:
     if isinstance(value, bool):
         return dtypes.bool
-    return dtypes.int64 if isinstance(value, int) else dtypes.float32
+    if isinstance(value, int):
+        return dtypes.int64
+    return dtypes.complex64 if isinstance(value, complex) else dtypes.float32
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
@@ -125,6 +127,8 @@ def linspace(
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None, device: Any = None) -> Array:
     """Creates a matrix with ones on diagonal `k` and zeros elsewhere."""
     check_device("eye", device)
+    # A diagonal outside of the matrix may have any number, also one beyond 64 bits.
+    k = max(-n_rows, min(k, n_rows if n_cols is None else n_cols))
     return raw.eye(n_rows, n_cols, [], dtypes.float32 if dtype is None else dtype, k)
 
 

@@ -56,6 +56,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
     return raw.maximum(x, low) if high is None else raw.clip_by_value(x, low, high)
 
 
+def round(x: Any, /) -> Array:
+    """Rounds to the nearest integer, ties to even; of complex numbers, both parts."""
+    if _native.as_tensor(x).dtype.is_complex:
+        return raw.complex(raw.round(raw.real(x)), raw.round(raw.imag(x)))
+    return raw.round(x)
+
+
 def log2(x: TensorLike, /) -> Array:
     """Computes the logarithm to base 2."""
     return raw.log(x) * (1.0 / math.log(2.0))

@@ -8,6 +8,9 @@ from .. import _native, dtypes
 from .._common import refuse
 from ._types import KINDS, check_device
 
+DEVICE = _native.as_tensor(0).device
+"""The name that arrays give as their `device`."""
+
 
 class Info:
     """The inspection API of the standard."""
@@ -18,11 +21,11 @@ class Info:
 
     def default_device(self) -> str:
         """The default device: the CPU."""
-        return "cpu"
+        return DEVICE
 
     def devices(self) -> list[str]:
         """The devices: the CPU."""
-        return ["cpu"]
+        return [DEVICE]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _native.DType]:
         """The default types."""

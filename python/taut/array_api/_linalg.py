@@ -74,7 +74,8 @@ def eigh(x: TensorLike, /) -> Eigh:
 def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Computes a matrix norm: "fro", "nuc", 1, 2, infinity, -1, -2 or minus infinity."""
     if ord in ("fro", 1, 2, math.inf):
-        return _norms.norm(x, ord, [-2, -1], keepdims)
+        # TensorFlow's norm of complex numbers is complex, with an imaginary part of zero.
+        return raw.real(_norms.norm(x, ord, [-2, -1], keepdims))
     if ord == "nuc" or ord == -2:
         values = raw.svdvals(x)
         made = raw.sum(values, -1) if ord == "nuc" else raw.min(values, -1)

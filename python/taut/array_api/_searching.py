@@ -106,26 +106,40 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Array
 
 
+def _first(x: Any, inverse: Array, count: int) -> Array:
+    """The index of the first occurrence of each unique value."""
+    places = raw.range(0, x.size, 1, dtypes.int64)
+    return raw.unsorted_segment_min(places, raw.reshape(inverse, [-1]), count)
+
+
+def _unique(x: Any) -> tuple[Array, Array, Array]:
+    """Unique values, inverse indices and counts. Complex numbers have NumPy's order: by real part, then by imaginary part."""
+    if not x.dtype.is_complex:
+        return raw.unique(x)
+    _, row, _ = raw.unique(raw.real(x))
+    columns, column, _ = raw.unique(raw.imag(x))
+    pairs, inverse, counts = raw.unique(raw.cast(row, dtypes.int64) * len(columns) + raw.cast(column, dtypes.int64))
+    return raw.gather(raw.reshape(x, [-1]), _first(x, inverse, len(pairs))), inverse, counts
+
+
 def unique_all(x: Any, /) -> UniqueAll:
     """Finds the unique elements in ascending order, with first occurrences, inverse indices and counts."""
-    values, inverse, counts = raw.unique(x)
-    places = raw.range(0, x.size, 1, dtypes.int64)
-    first = raw.unsorted_segment_min(places, raw.reshape(inverse, [-1]), len(values))
-    return UniqueAll(values, first, inverse, counts)
+    values, inverse, counts = _unique(x)
+    return UniqueAll(values, _first(x, inverse, len(values)), inverse, counts)
 
 
 def unique_counts(x: TensorLike, /) -> UniqueCounts:
     """Finds the unique elements in ascending order and their counts."""
-    values, _, counts = raw.unique(x)
+    values, _, counts = _unique(x)
     return UniqueCounts(values, counts)
 
 
 def unique_inverse(x: TensorLike, /) -> UniqueInverse:
     """Finds the unique elements in ascending order and the index of each element among them."""
-    values, inverse, _ = raw.unique(x)
+    values, inverse, _ = _unique(x)
     return UniqueInverse(values, inverse)
 
 
 def unique_values(x: TensorLike, /) -> Array:
     """Finds the unique elements in ascending order."""
-    return raw.unique(x)[0]
+    return _unique(x)[0]

@@ -106,6 +106,8 @@ def _meeting(what: str, name: str, yes: Any, no: Any, first: list) -> list:
         nest.assert_same_structure(yes, no)
     except (TypeError, ValueError) as reason:
         raise _differ(what, name, yes, no, str(reason)) from None
+    if len(parts) != len(others):
+        raise _differ(what, name, yes, no, values.KINDS_DIFFER)
     slots = []
     for one, other in zip(parts, others):
         if values.same(one, other):
@@ -149,4 +151,4 @@ def _joined(what: str, name: str, yes: Any, no: Any, slots: list, tensors: Any) 
     for part, other, wanted, tensor in zip(values.leaves(yes), kept, slots, taken):
         stays = wanted is None or part is other or (values.is_number(part) and values.same(part, other))
         parts.append(part if stays else values.became(part, tensor))
-    return nest.pack_sequence_as(yes, parts)
+    return values.packed(yes, parts)

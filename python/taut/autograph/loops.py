@@ -134,8 +134,11 @@ class Statement:
             nest.assert_same_structure(before, after)
         except (TypeError, ValueError) as reason:
             raise ValueError(self._changed(name, before, after, str(reason))[0]) from None
-        found = []
-        for one, other in zip(values.leaves(before), values.leaves(after)):
+        found: list[Any] = []
+        parts, others = values.leaves(before), values.leaves(after)
+        if len(parts) != len(others):
+            raise ValueError(self._changed(name, before, after, values.KINDS_DIFFER)[0])
+        for one, other in zip(parts, others):
             wanted = values.slot(one)
             if not values.same(one, other):
                 try:
@@ -173,9 +176,9 @@ class Statement:
             if not values.is_unset(value):
                 each = zip(values.leaves(value), slots, taken)
                 parts = [one if wanted is None else values.became(one, new) for one, wanted, new in each]
-                made.append(nest.pack_sequence_as(value, parts))
+                made.append(values.packed(value, parts))
             elif slots and None not in slots:
-                made.append(nest.pack_sequence_as(end, list(map(values.became, values.leaves(end), taken))))
+                made.append(values.packed(end, list(map(values.became, values.leaves(end), taken))))
             elif not values.is_unset(end):
                 reason = f"`{name}` is set only inside this `{self.what}`, which may run no step\n  at {_native.calling_line()}"
                 made.append(Unset(name, f"{reason}\n  help: set `{name}` before the loop"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ Array = _native.Array
 _PLAIN = (str, bytes, type(None))
 
 SHAPES_DIFFER = "the shapes differ"
+KINDS_DIFFER = "the kinds of values differ"
 
 
 class CarriedSlot(NamedTuple):
@@ -122,8 +123,25 @@ def same(one: Any, other: Any) -> bool:
 
 
 def leaves(value: Any) -> list:
-    """The leaves of a variable's value."""
-    return nest.flatten(value)
+    """The leaves of a variable's value; of ragged and sparse tensors and extension types, those of their parts."""
+    flat: list[Any] = []
+    for leaf in nest.flatten(value):
+        flat += leaves(leaf._taut_parts()) if hasattr(type(leaf), "_taut_parts") else [leaf]
+    return flat
+
+
+def packed(value: Any, parts: Sequence) -> Any:
+    """A value with other leaves."""
+    return _packed(value, iter(parts))
+
+
+def _packed(value: Any, rest: Iterator) -> Any:
+    def of(leaf: Any) -> Any:
+        if hasattr(type(leaf), "_taut_parts"):
+            return type(leaf)._taut_from_parts(*_packed(leaf._taut_parts(), rest))
+        return next(rest)
+
+    return nest.map_structure(of, value)
 
 
 def slot(value: Any) -> CarriedSlot | None:
@@ -204,7 +222,7 @@ def filled(values: Sequence, plan: Plan, tensors: Sequence) -> list:
                 next(rest)
             continue
         parts = [part if wanted is None else became(part, next(rest)) for part, wanted in zip(leaves(value), slots)]
-        made.append(nest.pack_sequence_as(value, parts))
+        made.append(packed(value, parts))
     return made
 
 
@@ -223,6 +241,8 @@ def described(value: Any) -> str:
         return repr(value)
     if nest.is_nested(value):
         return f"a {type(value).__name__} of {len(value)}"
+    if hasattr(type(value), "_taut_parts"):
+        return f"a {type(value).__name__}"
     text = repr(value)
     return text if len(text) <= 40 else f"a {type(value).__name__}"
 
@@ -239,9 +259,9 @@ def met(one: Any, other: Any) -> CarriedSlot | None:
             raise ValueError(SHAPES_DIFFER)
         return first
     if is_array(one) or is_array(other):
-        raise ValueError("the kinds of values differ")
+        raise ValueError(KINDS_DIFFER)
     if first is None or second is None:
-        raise ValueError("the kinds of values differ")
+        raise ValueError(KINDS_DIFFER)
     if first.shape != second.shape:
         raise ValueError(SHAPES_DIFFER)
     if first.dtype == second.dtype:

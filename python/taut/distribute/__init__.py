@@ -173,7 +173,15 @@ class DistributedDataset:
         """The types and shapes of the whole batches."""
         return self._dataset.element_spec
 
+    @property
+    def cardinality(self) -> int:
+        """The number of batches: -1 if they do not end, -2 if it is not known."""
+        return int(self._dataset.cardinality())
+
     def __iter__(self) -> Iterator[Any]:
+        if self._group.size == 1:
+            # The iterator of the dataset, which traced functions take.
+            return iter(self._dataset)
         if self._slices:
             return map(self._own, iter(self._dataset))
         return self._in_step()

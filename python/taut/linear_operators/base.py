@@ -11,6 +11,7 @@ import numpy as np
 from .. import _native, _raw_ops as raw, dtypes
 from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
+from .._ops import linalg as _linalg
 from ..module import Module
 from ..shape import TensorShape
 from ..variable import Variable
@@ -110,7 +111,7 @@ class LinearOperator(Module):
         batch = broadcast_shapes(dense.shape[:-2], rhs.shape[:-2])
         dense, rhs = (raw.broadcast_to(one, [*batch, *one.shape[-2:]]) for one in (dense, rhs))
         if self._can_use_cholesky():
-            factor = raw.cholesky(dense)
+            factor = _linalg.cholesky(dense)
             return raw.triangular_solve(factor, raw.triangular_solve(factor, rhs), True, True)
         return raw.solve(transpose(dense) if adjoint else dense, rhs)
 
@@ -125,7 +126,7 @@ class LinearOperator(Module):
 
     def _log_abs_determinant(self) -> Tensor:
         if self._can_use_cholesky():
-            return 2.0 * raw.sum(raw.log(raw.diag_part(raw.cholesky(self.to_dense()))), -1)
+            return 2.0 * raw.sum(raw.log(raw.diag_part(_linalg.cholesky(self.to_dense()))), -1)
         return raw.slogdet(self.to_dense())[1]
 
     def _eigvals(self) -> Tensor:
@@ -139,7 +140,7 @@ class LinearOperator(Module):
         from .structured import LinearOperatorLowerTriangular
 
         return LinearOperatorLowerTriangular(
-            raw.cholesky(self.to_dense()), is_non_singular=True, is_self_adjoint=False, is_square=True
+            _linalg.cholesky(self.to_dense()), is_non_singular=True, is_self_adjoint=False, is_square=True
         )
 
     def _inverse(self) -> LinearOperator:

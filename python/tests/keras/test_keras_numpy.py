@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import taut as tf
 from taut import keras
 
 ops = keras.ops
@@ -330,3 +331,25 @@ def test_complex_numbers_that_are_not_finite():
     compare(ops.nan_to_num(given, 1.0, 2.0, 3.0), np.nan_to_num(given, nan=1.0, posinf=2.0, neginf=3.0))
     check("isclose", given, given)
     check("isclose", given, given, equal_nan=True)
+
+
+def test_lengths_that_depend_on_values_in_traced_functions():
+    x = tf.constant([1, 1, 3])
+    # Without a length, the function runs op by op; with one, a value beyond it is an error, and is not dropped.
+    with pytest.warns(RuntimeWarning, match="runs op by op"):
+        assert tf.function(lambda v: ops.bincount(v))(x).numpy().tolist() == [0, 2, 0, 1]
+    with pytest.warns(RuntimeWarning, match="runs op by op"):
+        assert tf.function(lambda v: ops.segment_sum(v, v))(x).numpy().tolist() == [0, 2, 0, 3]
+    counted = tf.function(lambda v: ops.bincount(v, minlength=4))
+    assert counted(x).numpy().tolist() == [0, 2, 0, 1]
+    assert counted.trace_count == 1
+    with pytest.raises(ValueError, match="less than minlength"):
+        counted(tf.constant([1, 1, 4]))
+    assert ops.bincount(np.zeros([0], "int32")).shape == (0,)
+
+
+def test_discretization_in_a_traced_model():
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, keras.layers.Discretization(bin_boundaries=[-0.5, 0, 0.1, 0.2, 3])(inputs))
+    x = np.array([[0.0, 0.15, 0.21, 0.3], [0.0, 0.17, 0.451, 7.8]])
+    assert model.predict(x, verbose=0).tolist() == [[2, 3, 4, 4], [2, 3, 4, 5]] == model(x).numpy().tolist()

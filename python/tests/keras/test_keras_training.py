@@ -306,3 +306,19 @@ def test_class_weights_need_one_output():
     model.compile("sgd", "mse")
     with pytest.raises(ValueError, match="`class_weight` needs a model with one output"):
         model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(2), class_weight={0: 1.0}, verbose=0)
+
+
+def test_a_distributed_dataset_of_one_process():
+    strategy = tf.distribute.MirroredStrategy()
+    rows = tf.data.Dataset.from_tensor_slices((np.ones((6, 2), "float32"), np.ones((6, 1), "float32"))).batch(4)
+    parts = strategy.experimental_distribute_dataset(rows)
+    assert parts.cardinality == 2
+    assert iter(parts).get_next_as_optional().has_value()
+    histories = []
+    for data in (rows, parts):
+        model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones")])
+        model.compile("sgd", "mse")
+        histories.append(model.fit(data, epochs=2, verbose=0).history["loss"])
+    assert histories[0] == histories[1]
+    with pytest.raises(ValueError, match="`y` should not be passed"):
+        model.fit(rows, np.ones(6))

@@ -105,9 +105,9 @@ operations! {
     Mul: Any, lanes(T::mul);
     /// `a / b`, of floats.
     Div: Floats, lanes(T::div);
-    /// The quotient rounded down; of integers, zero if `b` is zero.
-    FloorDiv: Numbers, scalar(floor_div);
-    /// The remainder of [`Binary::FloorDiv`], which has the sign of `b`; of integers, zero if `b` is zero.
+    /// The quotient of integers, rounded down; zero if `b` is zero.
+    FloorDiv: Integers, integers();
+    /// The remainder of the quotient rounded down, which has the sign of `b`; of integers, zero if `b` is zero.
     Mod: Numbers, scalar(floor_mod);
     /// The remainder of the quotient rounded toward zero, which has the sign of `a`.
     TruncateMod: Numbers, scalar(T::remainder);
@@ -287,34 +287,20 @@ fn scalar<T: Element, F: Map<T> + Default>(a: &[u8], b: &[u8], out: &mut [u8]) {
     out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = F::map(*a, *b));
 }
 
-/// The floored quotient and its remainder, with `NumPy`'s rounding and signs of zero; `b` is not zero.
-#[inline(always)]
-fn floor_div_mod<T: Real>(a: T, b: T) -> (T, T) {
-    let rest = T::remainder(a, b);
-    let quotient = (a - rest) / b;
-    let (quotient, rest) = if rest == T::ZERO {
-        (quotient, T::copysign(T::ZERO, b))
-    } else if (b < T::ZERO) == (rest < T::ZERO) {
-        (quotient, rest)
-    } else {
-        (quotient - T::ONE, rest + b)
-    };
-    if quotient == T::ZERO {
-        return (T::copysign(T::ZERO, a / b), rest);
-    }
-    // The quotient is nearly whole; the difference above may have rounded it to either side.
-    let floor = quotient.floor();
-    (if quotient - floor > T::HALF { floor + T::ONE } else { floor }, rest)
-}
-
-#[inline(always)]
-fn floor_div<T: Real>(a: T, b: T) -> T {
-    if b == T::ZERO { a / b } else { floor_div_mod(a, b).0 }
-}
-
+/// The remainder of the quotient rounded down, with `NumPy`'s signs of zero.
 #[inline(always)]
 fn floor_mod<T: Real>(a: T, b: T) -> T {
-    if b == T::ZERO { T::NAN } else { floor_div_mod(a, b).1 }
+    if b == T::ZERO {
+        return T::NAN;
+    }
+    let rest = T::remainder(a, b);
+    if rest == T::ZERO {
+        T::copysign(T::ZERO, b)
+    } else if (b < T::ZERO) == (rest < T::ZERO) {
+        rest
+    } else {
+        rest + b
+    }
 }
 
 #[inline(always)]

@@ -1,7 +1,6 @@
 //! The distinct values of a tensor.
 
 use super::argsort_line;
-use super::key::Sortable;
 use super::lines::Lines;
 use crate::index::runs::Runs;
 use crate::pool::check_interrupt;
@@ -10,7 +9,7 @@ use crate::{DType, View, ViewMut, dispatch};
 /// Where [`unique_fill`] writes. Indices and counts are `i32` or `i64`.
 #[derive(Debug)]
 pub struct Unique<'a> {
-    /// The distinct values in ascending order, NaN (once) last.
+    /// The distinct values in ascending order, NaNs last. A NaN is equal to no other.
     pub values: ViewMut<'a>,
     /// For each value, the row-major index where it first occurs. Sorting by it gives the order of first appearance.
     pub first: Option<ViewMut<'a>>,
@@ -55,8 +54,8 @@ pub fn unique_count(x: View<'_>, scratch: &mut [u8]) -> usize {
     }
     with_line!(x, scratch, T, |line, order| {
         argsort_line(line, false, order);
-        let key = |slot: u64| line.get(slot as usize).key();
-        1 + order.windows(2).filter(|pair| key(pair[0]) != key(pair[1])).count()
+        let value = |slot: u64| line.get(slot as usize);
+        1 + order.windows(2).filter(|pair| value(pair[0]) != value(pair[1])).count()
     })
 }
 
@@ -66,14 +65,14 @@ pub fn unique_fill(x: View<'_>, scratch: &mut [u8], mut out: Unique<'_>) {
         return;
     }
     with_line!(x, scratch, T, |line, order| {
-        let key = |slot: u64| line.get(slot as usize).key();
-        let groups = order.chunk_by(|&a, &b| key(a) == key(b));
+        let value = |slot: u64| line.get(slot as usize);
+        let groups = order.chunk_by(|&a, &b| value(a) == value(b));
         let values = out.values.slice::<T>();
         for (group, (indices, value)) in groups.zip(values).enumerate() {
             if group.is_multiple_of(1 << 16) {
                 check_interrupt();
             }
-            // Equal keys are in the order of their indices: the first is the lowest.
+            // Equal values are in the order of their indices: the first is the lowest.
             *value = line.get(indices[0] as usize);
             put(&mut out.first, group, indices[0] as usize);
             put(&mut out.counts, group, indices.len());

@@ -167,6 +167,17 @@ def shape_of(x: Any) -> tuple[int, ...]:
     return tuple(int(dim) for dim in x.shape)
 
 
+def known_value(x: Any, option: str) -> np.ndarray:
+    """The value of a tensor on which the shape of a result depends; in a traced function that computes the tensor, an error
+    with which the function runs op by op.
+    """
+    if x.is_symbolic:
+        raise tf.errors.DynamicShapeError(
+            f"a shape depends on the value of a traced tensor, {x.dtype.name}{list(x.shape)}\n  help: pass `{option}`"
+        )
+    return x.numpy()
+
+
 def axes_of(axis: int | Sequence[int] | None, rank: int) -> list[int]:
     """Normalizes axes to [0, rank), in ascending order; all axes for None."""
     if axis is None:

@@ -168,9 +168,14 @@ def split(data: tuple, fraction: float) -> tuple:
 
 def epochs(x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, **options: Any) -> EpochIterator:
     """Keras's epoch iterator, which takes Taut's datasets, too."""
+    if isinstance(x, tf.distribute.DistributedDataset):
+        if x._group.size > 1:
+            raise ValueError("with several processes, pass the dataset itself: `fit` divides its batches")
+        x = x._dataset
     if isinstance(x, tf.data.Dataset):
         if y is not None or sample_weight is not None:
-            raise ValueError("With a dataset as `x`, targets and sample weights come from the dataset as well.")
+            name = "`y`" if y is not None else "`sample_weights`"
+            raise ValueError(f"With a dataset as `x`, {name} should not be passed: the dataset has them as well.")
         x, class_weight = DatasetAdapter(x, class_weight), None
     elif any(isinstance(part, tf.RaggedTensor) for part in tree.flatten((x, y, sample_weight))):
         raise ValueError(

@@ -49,6 +49,11 @@ class Variable(KerasVariable):
         value = super().value
         return value.value() if isinstance(value, tf.Variable) else value
 
+    @property
+    def shape(self) -> tf.TensorShape:
+        """The shape, as that of `tf.Variable`."""
+        return tf.TensorShape(super().shape)
+
     def __taut_variable__(self) -> tf.Variable:
         """The Taut variable behind this one."""
         if self._value is None:

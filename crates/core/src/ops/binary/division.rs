@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::ops::binary::{div, mul};
-use crate::ops::elementwise::binary;
+use crate::ops::elementwise::{binary, promoted_dtype};
 use crate::ops::sample::{dtypes, invalid_binary};
-use crate::ops::unary::{neg, trunc};
+use crate::ops::unary::{floor, neg, trunc};
 use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Operand, Saves, Set, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -46,6 +46,9 @@ fn remainder_saves(wanted: Set) -> Saves {
 
 /// Floor division, `floor(x / y)`, in the operands' dtype; an integer divided by 0 is 0.
 ///
+/// Of floats, the quotient is rounded before the floor is taken, as by TensorFlow and the array API standard: `6.0 // 0.1` is 60,
+/// and an infinity divided by a number is an infinity.
+///
 /// ```
 /// use taut_core::{Tensor, ops::binary::floor_div};
 /// let x = Tensor::from_slice(&[7, -7], [2])?;
@@ -55,10 +58,14 @@ fn remainder_saves(wanted: Set) -> Saves {
 #[inline]
 #[track_caller]
 pub fn floor_div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
-    binary(&FLOOR_DIV, x.into(), y.into())
+    let (x, y) = (x.into(), y.into());
+    if promoted_dtype(&FLOOR_DIV, &[&x, &y])?.is_float() {
+        return floor(div(x, y)?);
+    }
+    binary(&FLOOR_DIV, x, y)
 }
 
-/// The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0.
+/// The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0.
 /// Also `x % y` on tensors and scalars.
 #[inline]
 #[track_caller]
@@ -92,7 +99,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "floor_div",
         Param::XY,
         |a| one(floor_div(a.operand(0)?, a.operand(1)?)),
-        Reference::Numpy("np.floor_divide(x, y)"),
+        Reference::Numpy("np.floor(x / y) if x.dtype.kind not in 'iu' else np.floor_divide(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
     .refuses(|| invalid_binary(&[DType::Bool])),

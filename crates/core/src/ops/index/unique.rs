@@ -85,7 +85,7 @@ impl Differentiable for Unique {
 }
 
 /// The distinct values in ascending order, for each element the index of its value, and the count of each value (both
-/// `int64`). All NaNs count as one value, the largest.
+/// `int64`). NaNs come last, and none of them is equal to another.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::unique};
@@ -125,7 +125,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         Ok(vec![values, inverse, counts])
     },
     Reference::Numpy(
-        "(lambda u, i, c: (u, i.reshape(x.shape), c))(*np.unique(x, return_inverse=True, return_counts=True))",
+        "(lambda u, i, c: (u, i.reshape(x.shape), c))(*np.unique(x, return_inverse=True, return_counts=True, equal_nan=False))",
     ),
     Samples::Unary(dtypes::ALL, -3.0, 3.0),
 )

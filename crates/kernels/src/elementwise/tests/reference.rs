@@ -88,7 +88,6 @@ pub(super) fn binary(code: Binary, a: f64, b: f64) -> Option<f64> {
         Binary::Sub => a - b,
         Binary::Mul => a * b,
         Binary::Div => a / b,
-        Binary::FloorDiv => (a / b).floor(),
         // a - floor(a / b) * b, where the product would cancel.
         Binary::Mod => a % b + if a % b != 0.0 && (a < 0.0) != (b < 0.0) { b } else { 0.0 },
         Binary::TruncateMod => a % b,

@@ -112,9 +112,7 @@ def irfft(x: Any, fft_length: int | None = None) -> tf.Tensor:
 def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> tf.Tensor:
     """Extracts sequences of a length along the last axis, `sequence_stride` apart."""
     x = convert_to_tensor(x)
-    count = 1 + (shape_of(x)[-1] - sequence_length) // sequence_stride
-    places = np.arange(count)[:, None] * sequence_stride + np.arange(sequence_length)[None, :]
-    return tf.gather(x, convert_to_tensor(places, "int32"), axis=-1)
+    return tf.signal.frame(x, sequence_length, sequence_stride)
 
 
 RAISED = {"hann": 0.5, "hamming": 0.54}

@@ -7,18 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
+from taut.keras.backend.convert import convert_to_tensor, floating, is_float, known_value, shape_of
 from taut.keras.backend.ops.linalg import slogdet
 
 
 def segments(reduce, data: Any, segment_ids: Any, num_segments: int | None) -> tf.Tensor:
-    """Applies a segment reduction. Without `num_segments`, the ids must be known."""
+    """Applies a segment reduction. Without `num_segments`, a traced function runs op by op if it computes the ids."""
     data = convert_to_tensor(data)
     segment_ids = convert_to_tensor(segment_ids, "int32")
     if num_segments is None:
-        if not tf.executing_eagerly():
-            raise ValueError("`num_segments` must be given in a traced function: shapes must not depend on values.")
-        num_segments = int(tf.reduce_max(segment_ids)) + 1
+        num_segments = int(known_value(segment_ids, "num_segments").max(initial=-1)) + 1
     return reduce(data, segment_ids, int(num_segments))
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, promote, shape_of, type_of
+from taut.keras.backend.convert import convert_to_tensor, known_value, promote, shape_of, type_of
 from taut.keras.backend.ops.numpy.shapes import moveaxis
 
 
@@ -51,7 +53,8 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> tf.Te
 def digitize(x: Any, bins: Any) -> tf.Tensor:
     """Returns the index of the bin of each element, for ascending `bins`."""
     bins = convert_to_tensor(bins)
-    if not bins.is_symbolic and not bool(tf.reduce_all(bins[1:] >= bins[:-1])):
+    # Compared as an array: in a trace, the result of an op has no value, even if its inputs are constants.
+    if not bins.is_symbolic and (np.diff(bins.numpy()) < 0).any():
         raise ValueError(f"digitize: bins must be ascending, got {bins.numpy().tolist()}")
     return searchsorted(bins, x, side="right")
 
@@ -96,6 +99,8 @@ def unique(
     counts.
     """
     x = convert_to_tensor(x)
+    if size is None:
+        known_value(x, "size")
     # The things that are compared: elements, or slices along the axis.
     flat = tf.reshape(x, [-1]) if axis is None else moveaxis(x, axis, 0)
     count = shape_of(flat)[0]
@@ -106,7 +111,7 @@ def unique(
     changed = tf.reduce_any(tf.not_equal(sorted_rows[1:], sorted_rows[:-1]), axis=1)
     fresh = tf.concat([tf.ones([min(count, 1)], "bool"), changed], axis=0)
     group = tf.cumsum(tf.cast(fresh, "int32")) - 1
-    found = int(tf.reduce_sum(tf.cast(fresh, "int32"))) if size is None else int(size)
+    found = int(known_value(tf.reduce_sum(tf.cast(fresh, "int32")), "size")) if size is None else int(size)
     # The stable sort puts the first element of each group in front, in the order of groups.
     firsts = argsort(tf.logical_not(fresh), 0)[:found]
     groups = group[-1] + 1 if count else 0

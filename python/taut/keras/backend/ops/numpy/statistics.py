@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import taut as tf
-from taut.keras.backend.convert import axes_of, convert_to_tensor, floating, shape_of, size_of, type_of
+from taut.keras.backend.convert import axes_of, convert_to_tensor, floating, known_value, shape_of, type_of
 
 Axis = int | Sequence[int] | None
 
@@ -101,22 +101,27 @@ def nanmedian(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
 def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = False) -> tf.Tensor:
     """Counts the occurrences of each integer, or sums its weights; row by row for a matrix.
 
-    The length of the result depends on the values, which must be known, unless `minlength` is larger.
+    The length of the result depends on the values. In a traced function that computes them it is `minlength`, and a larger
+    value is an error; without `minlength`, such a function runs op by op.
     """
     if sparse:
         raise ValueError("Sparse tensors are not supported by the taut backend.")
     x = tf.cast(convert_to_tensor(x), "int32")
-    rows = tf.reshape(x, [-1, shape_of(x)[-1]])
-    most = int(tf.reduce_max(x)) + 1 if size_of(shape_of(x)) and tf.executing_eagerly() else 0
-    length = max(most, int(minlength))
-    if length == 0 and not tf.executing_eagerly():
-        raise ValueError("`minlength` must be given in a traced function: shapes must not depend on values.")
+    *batch, width = shape_of(x)
+    rows = tf.reshape(x, [math.prod(batch), width])
+    length = int(minlength)
+    if x.is_symbolic and length:
+        message = (
+            "bincount: in a traced function, values must be less than minlength, which is the length of the result"
+        )
+        tf.debugging.assert_less(x, length, message=message)
+    else:
+        length = max(length, int(known_value(x, "minlength").max(initial=-1)) + 1)
     count = shape_of(rows)[0]
     counted = tf.ones(rows.shape, "int32") if weights is None else tf.reshape(convert_to_tensor(weights), rows.shape)
-    # Numbers beyond the length go to an additional bin, which is dropped.
-    places = tf.minimum(rows, length) + np.arange(count, dtype="int32")[:, None] * (length + 1)
-    sums = tf.math.unsorted_segment_sum(tf.reshape(counted, [-1]), tf.reshape(places, [-1]), count * (length + 1))
-    sums = tf.reshape(sums, [count, length + 1])[:, :length]
+    places = rows + np.arange(count, dtype="int32")[:, None] * length
+    sums = tf.math.unsorted_segment_sum(tf.reshape(counted, [-1]), tf.reshape(places, [-1]), count * length)
+    sums = tf.reshape(sums, [count, length])
     return sums if len(x.shape) == 2 else sums[0]
 
 
