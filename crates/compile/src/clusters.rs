@@ -8,7 +8,7 @@ use crate::liveness::last_uses;
 use crate::reachability::{Reachability, SlotSet};
 use smallvec::SmallVec;
 use taut_core::graph::{Node, Origin, ValueId};
-use taut_core::{Form, Graph, Shape, Spec};
+use taut_core::{Form, Graph, Kernel, Shape, Spec};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
 
@@ -153,11 +153,35 @@ impl<'a> FusionClusters<'a> {
         !copied && (self.returned[id.index()] || !self.outside(&self.readers[id.index()], cluster).is_empty())
     }
 
+    /// Whether a node adds a product to a value that nothing else reads: that can be computed in place, without memory for the product.
+    fn is_accumulation(&self, number: usize) -> bool {
+        let node = &self.graph.nodes[number];
+        let spec = self.graph.spec(node.outputs[0]);
+        let is_own = |id: &ValueId| {
+            self.graph.spec(*id) == spec && self.readers[id.index()].len() == 1 && !self.returned[id.index()]
+        };
+        let is_product = |id: &ValueId| match self.graph.values[id.index()].origin {
+            Origin::Node { node, .. } => matches!(self.graph.nodes[node].op.kernel(), Kernel::Contract),
+            _ => false,
+        };
+        matches!(self.roles[number], FusionRole::Elementwise(Code::Binary(Binary::Add)))
+            && node.inputs.iter().all(is_own)
+            && node.inputs.iter().any(is_product)
+    }
+
     /// Assigns an elementwise node to the clusters of its readers, or to one of its own.
     fn assign(&mut self, number: usize) {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
         let readers = self.readers[output.index()].clone();
+        // As one kernel, the additions of several products would keep all of them.
+        if let [reader] = readers[..]
+            && self.is_accumulation(reader)
+            && self.is_accumulation(number)
+        {
+            self.open(number, false);
+            return;
+        }
         let mut near: SmallVec<[usize; 4]> = SmallVec::new();
         for &home in readers.iter().flat_map(|&reader| &self.clusters_of[reader]) {
             let cluster = &self.list[home];

@@ -6,7 +6,7 @@
 //! no larger than the product.
 
 use crate::CompileOptions;
-use crate::clusters::MAX_OPERANDS;
+use crate::clusters::{MAX_OPERANDS, WINDOW};
 use crate::context::PassContext;
 use crate::fuse::FusedProgramBuilder;
 use crate::fused::{Fused, FusedEpilogue};
@@ -149,27 +149,30 @@ impl<'a> EpilogueFinder<'a> {
         let sum = if a == id { b } else { a };
         let form = node.op.form(&self.input_specs(node));
         let is_sum = matches!(form, Form::Elementwise(Code::Binary(Binary::Add)))
-            && self.is_summand(sum, product)
             && graph.spec(sum) == graph.spec(id)
             && self.uses[sum.index()] == 1;
         if !is_sum || a == b {
             return None;
         }
+        let position = self.accumulation_position(sum, product, addition)?;
         let specs = self.input_specs(&graph.nodes[product]);
         let Form::Product(fusible) = graph.nodes[product].op.form(&specs) else { return None };
         let op = fusible.fuse_accumulation(&specs)?;
         let operands = std::iter::once(sum).collect();
-        Some(EpilogueFusion { product, epilogue: addition, position: product, op, operands })
+        Some(EpilogueFusion { product, epilogue: addition, position, op, operands })
     }
 
-    /// Whether a product may be added to a value: an input, or one that is computed before the product. A view is copied first.
-    fn is_summand(&self, id: ValueId, product: usize) -> bool {
-        match self.graph.values[id.index()].origin {
-            Origin::Input(_) => true,
+    /// The position at which a product can be added to a value: an input, or one that is computed before the product. A view is copied
+    /// first, and may be made after the product.
+    fn accumulation_position(&self, sum: ValueId, product: usize, addition: usize) -> Option<usize> {
+        match self.graph.values[sum.index()].origin {
+            Origin::Input(_) => Some(product),
+            Origin::Node { node, .. } if self.graph.base(sum) == sum => (node < product).then_some(product),
             Origin::Node { node, .. } => {
-                node < product && (self.graph.base(id) == id || self.graph.spec(id).bytes() <= COPIED)
+                let is_small = self.graph.spec(sum).bytes() <= COPIED && addition - product <= WINDOW;
+                is_small.then_some(if node < product { product } else { addition })
             }
-            Origin::Constant(_) => false,
+            Origin::Constant(_) => None,
         }
     }
 
