@@ -126,6 +126,17 @@ def _connected(made: Any, *unrun: Callable) -> Any:
     return untaken.connected(made, *unrun) if untaken.is_needed() else made
 
 
+def _connected_without_rows(made: Any, fn: Callable, elems: Any) -> Any:
+    """The result of a map, in which the function did not run if there are no rows."""
+    from .autograph import untaken
+
+    # A trace must not read the number of rows, which may be open.
+    if not untaken.is_needed():
+        return made
+    is_empty = any(isinstance(rows, _native.Array) and rows.ndim and not len(rows) for rows in nest.flatten(elems))
+    return untaken.connected(made, fn) if is_empty else made
+
+
 def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str | None = None) -> Any:
     """Calls the function with this index; `default`, or the last function, if the index is out of range."""
     pairs = branch_fns
@@ -203,8 +214,7 @@ def map_fn(
     if has_strings(elems) or any(isinstance(spec, RaggedTensorSpec) for spec in nest.flatten(wanted)):
         return map_rows(fn, elems, wanted)
     made = call_with_functions(_native.map_fn, fn, elems, parallel_iterations, memory_budget)
-    if any(isinstance(rows, _native.Array) and rows.ndim and not len(rows) for rows in nest.flatten(elems)):
-        made = _connected(made, fn)
+    made = _connected_without_rows(made, fn, elems)
     if wanted is not None:
         _check_types(made, wanted)
     return _constant_unless(made, back_prop)

@@ -155,6 +155,9 @@ impl<'a> FusionClusters<'a> {
 
     /// Whether a node adds a product to a value that nothing else reads: that can be computed in place, without memory for the product.
     fn is_accumulation(&self, number: usize) -> bool {
+        if !matches!(self.roles[number], FusionRole::Elementwise(Code::Binary(Binary::Add))) {
+            return false;
+        }
         let node = &self.graph.nodes[number];
         let spec = self.graph.spec(node.outputs[0]);
         let is_own = |id: &ValueId| {
@@ -164,9 +167,7 @@ impl<'a> FusionClusters<'a> {
             Origin::Node { node, .. } => matches!(self.graph.nodes[node].op.kernel(), Kernel::Contract),
             _ => false,
         };
-        matches!(self.roles[number], FusionRole::Elementwise(Code::Binary(Binary::Add)))
-            && node.inputs.iter().all(is_own)
-            && node.inputs.iter().any(is_product)
+        node.inputs.iter().all(is_own) && node.inputs.iter().any(is_product)
     }
 
     /// Assigns an elementwise node to the clusters of its readers, or to one of its own.

@@ -17,6 +17,9 @@ const PER_WORKER: usize = 8;
 /// The most threads of a map.
 const MAX_WORKERS: usize = 1024;
 
+/// The most threads of a stage. More of them only take turns on the cores, and each takes memory that the system may not have.
+const MOST_THREADS: usize = 64;
+
 struct MapParallel<T, F> {
     input: Dataset<T>,
     workers: usize,
@@ -66,7 +69,7 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync +
             computed.map_err(|error| at_element(error, index))
         });
         let count = self.input.cardinality().known().and_then(|count| usize::try_from(count).ok());
-        let workers = count.map_or(self.workers, |count| self.workers.min(count.max(1)));
+        let workers = count.map_or(self.workers, |count| self.workers.min(count.max(1))).min(MOST_THREADS);
         let buffer_size = BufferSize::Elements(workers.saturating_mul(PER_WORKER));
         Ok(Box::new(BackgroundCursor::new(input, work, workers, buffer_size, run.counters.clone())))
     }

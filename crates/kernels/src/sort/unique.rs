@@ -1,6 +1,7 @@
 //! The distinct values of a tensor.
 
 use super::argsort_line;
+use super::key::Sortable;
 use super::lines::Lines;
 use crate::index::runs::Runs;
 use crate::pool::check_interrupt;
@@ -47,6 +48,12 @@ macro_rules! with_line {
     };
 }
 
+/// Whether two elements are one value: by their keys, which tell denormal numbers apart, and a NaN is equal to no other.
+fn are_equal<T: Sortable + PartialEq + Copy>(a: T, b: T) -> bool {
+    let same = a;
+    a.key() == b.key() && a == same
+}
+
 /// How many distinct values `x` has. The scratch then holds what [`unique_fill`] needs.
 pub fn unique_count(x: View<'_>, scratch: &mut [u8]) -> usize {
     if x.is_empty() {
@@ -55,7 +62,7 @@ pub fn unique_count(x: View<'_>, scratch: &mut [u8]) -> usize {
     with_line!(x, scratch, T, |line, order| {
         argsort_line(line, false, order);
         let value = |slot: u64| line.get(slot as usize);
-        1 + order.windows(2).filter(|pair| value(pair[0]) != value(pair[1])).count()
+        1 + order.windows(2).filter(|pair| !are_equal(value(pair[0]), value(pair[1]))).count()
     })
 }
 
@@ -66,7 +73,7 @@ pub fn unique_fill(x: View<'_>, scratch: &mut [u8], mut out: Unique<'_>) {
     }
     with_line!(x, scratch, T, |line, order| {
         let value = |slot: u64| line.get(slot as usize);
-        let groups = order.chunk_by(|&a, &b| value(a) == value(b));
+        let groups = order.chunk_by(|&a, &b| are_equal(value(a), value(b)));
         let values = out.values.slice::<T>();
         for (group, (indices, value)) in groups.zip(values).enumerate() {
             if group.is_multiple_of(1 << 16) {
