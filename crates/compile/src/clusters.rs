@@ -160,14 +160,14 @@ impl<'a> FusionClusters<'a> {
         }
         let node = &self.graph.nodes[number];
         let spec = self.graph.spec(node.outputs[0]);
-        let is_own = |id: &ValueId| {
+        let has_no_other_reader = |id: &ValueId| {
             self.graph.spec(*id) == spec && self.readers[id.index()].len() == 1 && !self.returned[id.index()]
         };
         let is_product = |id: &ValueId| match self.graph.values[id.index()].origin {
             Origin::Node { node, .. } => matches!(self.graph.nodes[node].op.kernel(), Kernel::Contract),
             _ => false,
         };
-        node.inputs.iter().all(is_own) && node.inputs.iter().any(is_product)
+        node.inputs.iter().all(has_no_other_reader) && node.inputs.iter().any(is_product)
     }
 
     /// Assigns an elementwise node to the clusters of its readers, or to one of its own.

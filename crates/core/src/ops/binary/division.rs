@@ -99,7 +99,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "floor_div",
         Param::XY,
         |a| one(floor_div(a.operand(0)?, a.operand(1)?)),
-        Reference::Numpy("np.floor(x / y) if np.asarray(x).dtype.kind not in 'iu' else np.floor_divide(x, y)"),
+        Reference::Numpy(
+            "np.floor(x / y) if np.asarray(x).dtype.kind not in 'iu' else np.floor_divide(x, y)",
+        ),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
     .refuses(|| invalid_binary(&[DType::Bool])),
