@@ -7,7 +7,9 @@ use crate::element::DatasetElement;
 use crate::stages::at_element;
 use crate::stages::background::BackgroundCursor;
 use crate::stages::map::MappedElement;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread;
 use taut_core::{Error, Result};
 use taut_memory::Location;
 
@@ -17,8 +19,11 @@ const PER_WORKER: usize = 8;
 /// The most threads of a map.
 const MAX_WORKERS: usize = 1024;
 
-/// The most threads of a stage. More of them only take turns on the cores, and each takes memory that the system may not have.
-const MOST_THREADS: usize = 64;
+/// The most threads of a stage: four for each core, and at least 16, since some wait for files. More of them only take turns on the
+/// cores, and each takes memory that the system may not have.
+fn most_threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get).saturating_mul(4).max(16)
+}
 
 struct MapParallel<T, F> {
     input: Dataset<T>,
@@ -69,7 +74,7 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync +
             computed.map_err(|error| at_element(error, index))
         });
         let count = self.input.cardinality().known().and_then(|count| usize::try_from(count).ok());
-        let workers = count.map_or(self.workers, |count| self.workers.min(count.max(1))).min(MOST_THREADS);
+        let workers = count.map_or(self.workers, |count| self.workers.min(count.max(1))).min(most_threads());
         let buffer_size = BufferSize::Elements(workers.saturating_mul(PER_WORKER));
         Ok(Box::new(BackgroundCursor::new(input, work, workers, buffer_size, run.counters.clone())))
     }
