@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 import os
 import re
@@ -436,16 +437,16 @@ class CheckpointReader:
         return self._tensors[tensor_str.removesuffix(_SUFFIX)].numpy()
 
 
-class PythonState:
+class PythonState(abc.ABC):
     """Base class of objects whose state a checkpoint stores: `serialize` returns it as bytes, `deserialize` takes it back."""
 
+    @abc.abstractmethod
     def serialize(self) -> bytes:
         """The state, as bytes or text."""
-        raise NotImplementedError(f"{type(self).__name__} must define serialize")
 
+    @abc.abstractmethod
     def deserialize(self, string_value: bytes) -> None:
         """Takes the state that `serialize` has returned."""
-        raise NotImplementedError(f"{type(self).__name__} must define deserialize")
 
     def _saved_state(self) -> _native.Tensor:
         state = self.serialize()

@@ -66,6 +66,8 @@ def test_states_of_python_objects_are_saved(tmp_path):
     other = Counter()
     tf.train.Checkpoint(counter=other, v=v).restore(path).assert_consumed()
     assert other.count == 17
+    with pytest.raises(TypeError, match="abstract"):
+        tf.train.experimental.PythonState()
     with pytest.raises(tf.errors.InvalidArgumentError, match="PythonState"):
         tf.train.Checkpoint(v=Counter()).restore(path)
 
