@@ -44,8 +44,8 @@ pub(crate) struct BackgroundCursor<T, U, F> {
     input: Option<StageInput<T>>,
     /// Elements skipped before the threads were started.
     skipped: u64,
-    /// The elements that the consumer takes next.
-    expected: usize,
+    /// The elements that the consumer has announced to take next.
+    announced: usize,
     work: Arc<F>,
     workers: usize,
     buffer_size: BufferSize,
@@ -121,7 +121,7 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> BackgroundCurso
         BackgroundCursor {
             input: Some(input),
             skipped: 0,
-            expected: 1,
+            announced: 1,
             work,
             workers,
             buffer_size,
@@ -282,7 +282,7 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> Cursor<U> for B
         // Half of the buffer: the threads go on while the consumer takes it.
         let awaited = match buffer_size {
             BufferSize::Elements(most) => {
-                std::mem::replace(&mut self.expected, 1).clamp(1, (most / 2).max(1))
+                std::mem::replace(&mut self.announced, 1).clamp(1, (most / 2).max(1))
             }
             BufferSize::Bytes(_) => 1,
         };
@@ -327,7 +327,7 @@ impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> Cursor<U> for B
     }
 
     fn expect(&mut self, count: usize) {
-        self.expected = count;
+        self.announced = count;
     }
 
     fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {

@@ -49,9 +49,8 @@ macro_rules! with_line {
 }
 
 /// Whether two elements are one value: by their keys, which tell denormal numbers apart, and a NaN is equal to no other.
-fn are_equal<T: Sortable + PartialEq + Copy>(a: T, b: T) -> bool {
-    let same = a;
-    a.key() == b.key() && a == same
+fn are_equal<T: Sortable + PartialEq>(a: T, b: T) -> bool {
+    a == b && a.key() == b.key()
 }
 
 /// How many distinct values `x` has. The scratch then holds what [`unique_fill`] needs.
