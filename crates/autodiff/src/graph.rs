@@ -32,6 +32,17 @@ pub fn gradients_with(
     xs: impl IntoIterator<Item = impl Into<Tensor>>,
     output_gradients: Option<&[Option<Tensor>]>,
 ) -> Result<Vec<Option<Gradient>>> {
+    gradients_with_stops(ys, xs, output_gradients, &[])
+}
+
+/// As [`gradients_with`], with the tensors in `stops` as constants: no gradient flows through the ops that computed them.
+#[track_caller]
+pub fn gradients_with_stops(
+    ys: impl IntoIterator<Item = impl Into<Tensor>>,
+    xs: impl IntoIterator<Item = impl Into<Tensor>>,
+    output_gradients: Option<&[Option<Tensor>]>,
+    stops: &[Tensor],
+) -> Result<Vec<Option<Gradient>>> {
     let at = Location::caller();
     let ys: Vec<Tensor> = ys.into_iter().map(Into::into).collect();
     let xs: Vec<Tensor> = xs.into_iter().map(Into::into).collect();
@@ -51,7 +62,7 @@ pub fn gradients_with(
         );
         return Err(Error::shape(message).at(at));
     }
-    with_source_location(None, at, || differentiate(&graph, &ys, given, &xs, at))
+    with_source_location(None, at, || differentiate(&graph, &ys, given, &xs, stops, at))
         .map_err(|error| error.at(at))
 }
 
@@ -60,6 +71,7 @@ fn differentiate(
     ys: &[Tensor],
     given: &[Option<Tensor>],
     xs: &[Tensor],
+    stops: &[Tensor],
     at: Location,
 ) -> Result<Vec<Option<Gradient>>> {
     // One entry per value (for inputs and constants), then one per node.
@@ -78,6 +90,7 @@ fn differentiate(
         value.filter(|_| tensor.dtype().is_inexact()).map(slot)
     };
     let targets: Vec<Option<RecordSlot>> = ys.iter().map(slot_of).collect();
+    let stopped: Vec<usize> = stops.iter().filter_map(|stop| node_of(graph, stop)).collect();
     let needed = needed(graph, &targets, leaves);
     let sources: Vec<Option<RecordSlot>> = xs.iter().map(slot_of).collect();
 
@@ -92,7 +105,7 @@ fn differentiate(
         let wanted = (node.inputs.iter().enumerate())
             .filter(|&(_, &id)| tracked(id))
             .fold(Set::NONE, |set, (i, _)| set.with(i));
-        let rule = node.op.gradient().filter(|_| !wanted.is_empty() && needed[i]);
+        let rule = node.op.gradient().filter(|_| !wanted.is_empty() && needed[i] && !stopped.contains(&i));
         let Some((rule, saves)) = rule.and_then(|rule| Some((rule, rule.saves(wanted)?))) else {
             // No gradient flows through it, but it may be a source.
             let spec = graph.spec(node.outputs[0]).clone();
@@ -145,6 +158,15 @@ fn differentiate(
     }
     // No tensor links to this record: dependencies are those of the graph.
     backward(&Arc::new(Record::new(false, true)), entries, seeds, &sources)
+}
+
+/// The node that computes a tensor.
+fn node_of(graph: &Graph, tensor: &Tensor) -> Option<usize> {
+    let value = if tensor.is_traced() { value_of(tensor) } else { None }?;
+    match graph.values[value.index()].origin {
+        Origin::Node { node, .. } => Some(node),
+        Origin::Input(_) | Origin::Constant(_) => None,
+    }
 }
 
 /// Per node, whether a target depends on it.

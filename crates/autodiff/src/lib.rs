@@ -28,7 +28,7 @@ pub use checkpoint::{Recomputed, checkpoint, optimization_barrier, recompute_gra
 pub use custom::{GradientRule, custom_gradient};
 pub use explain::{NoGradientReason, TapeExplanation, TapeRow};
 pub use forward::{ForwardAccumulator, hvp, jvp};
-pub use graph::{gradient_graph, gradients, gradients_with};
+pub use graph::{gradient_graph, gradients, gradients_with, gradients_with_stops};
 pub use nest::{Nest, StaticValue};
 pub use numerics::{disable_check_numerics, enable_check_numerics};
 pub use structure::{DenseGradient, GradientSource, Structure};

@@ -287,20 +287,14 @@ fn scalar<T: Element, F: Map<T> + Default>(a: &[u8], b: &[u8], out: &mut [u8]) {
     out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = F::map(*a, *b));
 }
 
-/// The remainder of the quotient rounded down, with `NumPy`'s signs of zero.
+/// The remainder of the quotient rounded down. A zero has the sign of `a`, as in TensorFlow.
 #[inline(always)]
 fn floor_mod<T: Real>(a: T, b: T) -> T {
     if b == T::ZERO {
         return T::NAN;
     }
     let rest = T::remainder(a, b);
-    if rest == T::ZERO {
-        T::copysign(T::ZERO, b)
-    } else if (b < T::ZERO) == (rest < T::ZERO) {
-        rest
-    } else {
-        rest + b
-    }
+    if rest == T::ZERO || (b < T::ZERO) == (rest < T::ZERO) { rest } else { rest + b }
 }
 
 #[inline(always)]

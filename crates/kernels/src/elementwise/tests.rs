@@ -256,7 +256,7 @@ fn booleans() {
     }
 }
 
-/// Values that `NumPy` 2 gives for `remainder`.
+/// Values that TensorFlow gives for `floormod`: those of `NumPy`, but for the signs of zeros.
 #[test]
 fn floored_remainders_of_floats() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
@@ -267,11 +267,11 @@ fn floored_remainders_of_floats() {
         (7.0, -2.0, -1.0),
         (-7.0, -2.0, -1.0),
         (6.0, 3.0, 0.0),
-        (-6.0, 3.0, 0.0),
-        (6.0, -3.0, -0.0),
+        (-6.0, 3.0, -0.0),
+        (6.0, -3.0, 0.0),
         (0.0, 3.0, 0.0),
-        (-0.0, 3.0, 0.0),
-        (0.0, -3.0, -0.0),
+        (-0.0, 3.0, -0.0),
+        (0.0, -3.0, 0.0),
         (1.0, 0.0, nan),
         (-1.0, 0.0, nan),
         (1.0, -0.0, nan),

@@ -1,7 +1,7 @@
 //! Positions of extremes: argmax and argmin.
 
 use super::check_kept;
-use super::fold::{Fold, Largest, Ordered, Smallest, Value};
+use super::fold::{Fold, LargestNumber, Ordered, SmallestNumber, Value};
 use super::kernel::{Lanes, lanes};
 use super::plan::{Dim, MAX_DIMS, Plan};
 use super::run::{Data, PARTIALS, Source, Tile, TileReduction, branch_units, drive};
@@ -14,8 +14,8 @@ use crate::{dispatch, multiversion, pool};
 use std::ops::Range;
 
 /// Writes the position along `axis` of the largest (with `max`) or smallest element to `out`, which is `I64` and has
-/// the other dimensions. Of equals it is the first, and a NaN is more extreme than any number. Denormal numbers are compared as they
-/// are, as by sorting.
+/// the other dimensions. Of equals it is the first. NaN is ignored: if there is nothing else, or nothing but
+/// the least extreme value of the type, it is 0. Denormal numbers are compared as they are, as by sorting.
 ///
 /// # Panics
 /// If `out` has another shape or type, or if there are outputs but no elements.
@@ -41,9 +41,9 @@ fn run(max: bool, x: View<'_>, axis: usize, dims: &mut [Dim], mut out: ViewMut<'
         let source = Source { data: Data::Memory(data), plan: &plan };
         let (lanes, out) = (Lanes::<L>, out.slice());
         if max {
-            drive(&Position { fold: Largest::<T>::NEW, lanes, data }, &source, out, &mut []);
+            drive(&Position { fold: LargestNumber::<T>::NEW, lanes, data }, &source, out, &mut []);
         } else {
-            drive(&Position { fold: Smallest::<T>::NEW, lanes, data }, &source, out, &mut []);
+            drive(&Position { fold: SmallestNumber::<T>::NEW, lanes, data }, &source, out, &mut []);
         }
     });
 }
@@ -54,7 +54,7 @@ trait Extreme: Fold<Context = (), Acc: Value> {
     fn beats(a: Self::Acc, b: Self::Acc) -> bool;
 }
 
-impl<T: Ordered> Extreme for Largest<T> {
+impl<T: Ordered> Extreme for LargestNumber<T> {
     #[inline(always)]
     fn value(x: T) -> T::Value {
         x.value()
@@ -65,7 +65,7 @@ impl<T: Ordered> Extreme for Largest<T> {
     }
 }
 
-impl<T: Ordered> Extreme for Smallest<T> {
+impl<T: Ordered> Extreme for SmallestNumber<T> {
     #[inline(always)]
     fn value(x: T) -> T::Value {
         x.value()
@@ -94,7 +94,7 @@ struct Best<V> {
 impl<V: Value> Best<V> {
     #[inline(always)]
     fn consider<F: Extreme<Acc = V>>(&mut self, other: Best<V>) {
-        if F::beats(other.value, self.value) || (other.value.is_nan() && !self.value.is_nan()) {
+        if F::beats(other.value, self.value) {
             *self = other;
         }
     }
@@ -128,6 +128,10 @@ impl<F: Extreme, const L: usize> Position<'_, F, L> {
 
     /// The position of the first element of the output at `first` that is the best one.
     fn locate(&self, source: &Source<'_, F::In>, first: usize, best: Best<F::Acc>, size: usize) -> i64 {
+        if best.value == F::START {
+            // No element beats the start: they all equal it, or are NaN.
+            return 0;
+        }
         let start = best.unit * size;
         let len = size.min(source.plan.count - start);
         let stride = source.plan.reduced.last().map_or(0, |dim| dim.x);
@@ -136,15 +140,10 @@ impl<F: Extreme, const L: usize> Position<'_, F, L> {
             find(self.fold, &self.data[first..first + len], best.value)
         } else {
             let element = |i: usize| self.data[first.wrapping_add_signed(i as isize * stride)];
-            (0..len).find(|&i| same(F::value(element(i)), best.value))
+            (0..len).find(|&i| F::value(element(i)) == best.value)
         };
         (start + within.expect("the extreme is one of the elements")) as i64
     }
-}
-
-#[inline(always)]
-fn same<V: Value>(a: V, b: V) -> bool {
-    a == b || (a.is_nan() && b.is_nan())
 }
 
 multiversion! {
@@ -153,8 +152,8 @@ multiversion! {
         let mut start = 0;
         for part in x.chunks(64) {
             // No early exit here, so that the comparison vectorises.
-            if part.iter().fold(false, |hit, &v| hit | same(F::value(v), value)) {
-                return part.iter().position(|&v| same(F::value(v), value)).map(|i| start + i);
+            if part.iter().fold(false, |hit, &v| hit | (F::value(v) == value)) {
+                return part.iter().position(|&v| F::value(v) == value).map(|i| start + i);
             }
             start += part.len();
         }

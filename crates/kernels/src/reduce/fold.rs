@@ -69,6 +69,18 @@ pub(crate) fn smaller<V: Value>(a: V, b: V) -> V {
     if a < b || a.is_nan() { a } else { b }
 }
 
+/// The larger of two values, of which `a` is a number: a NaN is ignored.
+#[inline(always)]
+fn larger_number<V: Value>(a: V, b: V) -> V {
+    if b > a { b } else { a }
+}
+
+/// The smaller of two values, of which `a` is a number: a NaN is ignored.
+#[inline(always)]
+fn smaller_number<V: Value>(a: V, b: V) -> V {
+    if b < a { b } else { a }
+}
+
 /// An element that can be compared: through `f32` for the half types, as 0 or 1 for `Bool`.
 pub(crate) trait Ordered: Element {
     type Value: Value;
@@ -246,6 +258,10 @@ folds! {
     Product;
     Largest;
     Smallest;
+    /// The largest number, regardless of NaN.
+    LargestNumber;
+    /// The smallest number, regardless of NaN.
+    SmallestNumber;
     /// The sum of squares, without regard to overflow.
     Squares;
     /// How many elements are not zero. The context masks the bits that count: not the sign of a float.
@@ -335,6 +351,8 @@ macro_rules! extreme {
 }
 extreme!(Largest, larger, LOWEST);
 extreme!(Smallest, smaller, HIGHEST);
+extreme!(LargestNumber, larger_number, LOWEST);
+extreme!(SmallestNumber, smaller_number, HIGHEST);
 
 impl<T: Float> Fold for Squares<T> {
     type In = T;

@@ -409,19 +409,19 @@ fn the_maximum_of_no_elements_panics() {
 }
 
 #[test]
-fn nan_is_the_extreme_and_its_first_position_is_found() {
+fn nan_is_the_extreme_and_its_position_is_not() {
     for (n, at) in [(3, 1), (40, 39), (1000, 500), (1000, 0), (40_000, 30_001)] {
+        let (largest, smallest) = ((at + n - 1) % n, (at + 1) % n);
         let mut values = vec![1.0f32; n];
-        values[at] = f32::NAN;
-        values[n - 1] = if at == n - 1 { f32::NAN } else { f32::INFINITY };
+        (values[largest], values[smallest], values[at]) = (2.0, -2.0, f32::NAN);
         for shape in [[1, n], [n, 1]] {
             let case = Case::from(&values, &shape);
             let axis = (shape[0] == 1) as usize;
             let axes = [axis == 0, axis == 1];
             assert!(case.reduce::<f32>(Reduce::Max, &axes)[0].is_nan());
             assert!(case.reduce::<f32>(Reduce::Min, &axes)[0].is_nan());
-            assert_eq!(case.arg(true, axis), [at as i64]);
-            assert_eq!(case.arg(false, axis), [at as i64]);
+            assert_eq!(case.arg(true, axis), [largest as i64]);
+            assert_eq!(case.arg(false, axis), [smallest as i64]);
         }
         // Three columns, of which the middle one has the NaN.
         let columns: Vec<f16> = values
@@ -431,8 +431,10 @@ fn nan_is_the_extreme_and_its_first_position_is_found() {
         let case = Case::from(&columns, &[n, 3]);
         let max = case.reduce::<f16>(Reduce::Max, &[true, false]);
         assert!(max[0].to_f32() == 2.0 && max[1].is_nan() && max[2].to_f32() == -2.0);
-        assert_eq!(case.arg(true, 0), [0, at as i64, 0]);
+        assert_eq!(case.arg(true, 0), [0, largest as i64, 0]);
     }
+    let only = Case::from(&[f32::NAN; 40], &[40]);
+    assert_eq!((only.arg(true, 0), only.arg(false, 0)), (vec![0], vec![0]));
     let infinite = Case::from(&[f64::NEG_INFINITY; 9], &[9]);
     assert_eq!(infinite.reduce::<f64>(Reduce::Max, &[true]), [f64::NEG_INFINITY]);
     assert_eq!(infinite.arg(true, 0), [0]);

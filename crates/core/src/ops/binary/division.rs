@@ -65,8 +65,8 @@ pub fn floor_div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor>
     binary(&FLOOR_DIV, x, y)
 }
 
-/// The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0.
-/// Also `x % y` on tensors and scalars.
+/// The remainder of the exact quotient rounded down, with the sign of y as in Python, but that a zero of floats has the sign
+/// of x, as in TensorFlow; an integer modulo 0 is 0. Also `x % y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn mod_(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
@@ -109,7 +109,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "mod",
         Param::XY,
         |a| one(mod_(a.operand(0)?, a.operand(1)?)),
-        Reference::Numpy("np.mod(x, y)"),
+        Reference::Numpy("np.where(np.mod(x, y) == 0, np.fmod(x, y), np.mod(x, y))"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
     .refuses(|| invalid_binary(&[DType::Bool])),

@@ -113,14 +113,14 @@ fn arg_extreme(max: bool, x: Tensor, axis: Option<isize>) -> Result<Tensor> {
 }
 
 /// The index of the maximum along an axis (`int64`), the first if there are several; without an axis, the index into
-/// the flattened tensor. NaN counts as the maximum.
+/// the flattened tensor. NaN is ignored, as in TensorFlow; of nothing but NaN it is 0.
 #[track_caller]
 pub fn argmax(x: impl Into<Tensor>, axis: impl Into<Option<isize>>) -> Result<Tensor> {
     arg_extreme(true, x.into(), axis.into())
 }
 
 /// The index of the minimum along an axis (`int64`), the first if there are several; without an axis, the index into
-/// the flattened tensor. NaN counts as the minimum.
+/// the flattened tensor. NaN is ignored, as in TensorFlow; of nothing but NaN it is 0.
 #[track_caller]
 pub fn argmin(x: impl Into<Tensor>, axis: impl Into<Option<isize>>) -> Result<Tensor> {
     arg_extreme(false, x.into(), axis.into())
@@ -193,7 +193,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "argmax",
         ARG,
         |a| one(argmax(a.tensor(0)?, a.int_or(1)?.map(|axis| axis as isize))),
-        Reference::Numpy("np.argmax(x, axis)"),
+        Reference::Numpy(
+            "np.argmax(np.where(x == x, x, -np.inf if x.dtype.kind == 'f' else 0).astype(x.dtype), axis)",
+        ),
         Samples::List(arguments),
     )
     .refuses(invalid_axis),
@@ -201,7 +203,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "argmin",
         ARG,
         |a| one(argmin(a.tensor(0)?, a.int_or(1)?.map(|axis| axis as isize))),
-        Reference::Numpy("np.argmin(x, axis)"),
+        Reference::Numpy(
+            "np.argmin(np.where(x == x, x, np.inf if x.dtype.kind == 'f' else 0).astype(x.dtype), axis)",
+        ),
         Samples::List(arguments),
     )
     .refuses(invalid_axis),

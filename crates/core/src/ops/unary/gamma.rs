@@ -61,7 +61,7 @@ pub fn lgamma(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&LGAMMA, x.into())
 }
 
-/// The derivative of [`lgamma`], the digamma function; NaN at the negative integers.
+/// The derivative of [`lgamma`], the digamma function; NaN at 0 and the negative integers, as in TensorFlow.
 #[inline]
 #[track_caller]
 pub fn digamma(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -80,7 +80,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "digamma",
         Param::X,
         |a| one(digamma(a.tensor(0)?)),
-        Reference::Numpy("sp.psi(x).astype(np.exp(x).dtype)"),
+        Reference::Numpy("np.where(x == 0, np.nan, sp.psi(x)).astype(np.exp(x).dtype)"),
         Samples::Unary(dtypes::ALL, -5.0, 20.0),
     ),
 ];

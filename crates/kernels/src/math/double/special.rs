@@ -256,7 +256,7 @@ fn lgamma_right(x: f64) -> f64 {
 }
 
 /// The derivative of [`lgamma`]: within 4 ulp for `x > 0`, and for `x < 0` (where it has a zero between any two poles)
-/// within `1e-15 * max(1, |digamma(1 - x)|)` or 4 ulp, whichever is larger.
+/// within `1e-15 * max(1, |digamma(1 - x)|)` or 4 ulp, whichever is larger. NaN at the poles, zero included.
 #[inline(always)]
 pub fn digamma(x: f64) -> f64 {
     let reflected = x < 0.0;
@@ -277,7 +277,7 @@ fn digamma_right(x: f64) -> f64 {
     const ROOT: f64 = 1.4616321449683622;
     const ROOT_LO: f64 = 9.549995429965697e-17;
     if x == 0.0 {
-        return f64::NEG_INFINITY.copysign(-x);
+        return f64::NAN;
     }
     if x == f64::INFINITY {
         return x;

@@ -355,7 +355,7 @@ pub(super) fn lgamma(x: f64) -> Wide {
 
 pub(super) fn digamma(x: f64) -> Wide {
     if !x.is_finite() || x == 0.0 {
-        return Wide::from(if x == 0.0 { f64::NEG_INFINITY.copysign(-x) } else { x });
+        return Wide::from(if x == 0.0 { f64::NAN } else { x });
     }
     if x < 1e-300 {
         return Wide::from(-1.0 / x);
