@@ -2,6 +2,7 @@
 
 mod compact;
 mod guard;
+mod layout;
 mod pages;
 
 use super::format_error;

@@ -249,17 +249,18 @@ impl<T: DatasetElement, U: DatasetElement> SharedQueue<T, U> {
             state.slots.push_back(None);
             (state.delivered + state.slots.len() as u64 - 1, reserved)
         };
-        // Elements that are views have no buffer whose allocation would fail.
-        if let Err(error) = check_reserve() {
-            return Some((number, reserved, Err(error)));
-        }
-        let (element, last) = match catch_unwind(AssertUnwindSafe(|| input.next())) {
-            Ok(Ok(None)) => (None, true),
-            // The iterator was dropped: every further call would return the same error.
-            Ok(Err(error)) if input.is_stopped() => (Some(Err(error)), true),
-            Ok(next) => (next.transpose(), false),
-            // The input may be inconsistent after a panic, and is not called again.
-            Err(cause) => (Some(Err(panicked(cause))), true),
+        let (element, last) = match check_reserve() {
+            Ok(()) => match catch_unwind(AssertUnwindSafe(|| input.next())) {
+                Ok(Ok(None)) => (None, true),
+                // The iterator was dropped: every further call would return the same error.
+                Ok(Err(error)) if input.is_stopped() => (Some(Err(error)), true),
+                Ok(next) => (next.transpose(), false),
+                // The input may be inconsistent after a panic, and is not called again.
+                Err(cause) => (Some(Err(panicked(cause))), true),
+            },
+            // Elements that are views have no buffer whose allocation would fail. The iterator ends with this error, and others
+            // behind it would only take the rest of the reserve.
+            Err(error) => (Some(Err(error)), true),
         };
         if last {
             let mut state = lock(&self.state);

@@ -64,6 +64,18 @@ impl<T: DatasetElement> Dataset<T> {
         self.grouped("batch_exact", size, true, Stack)
     }
 
+    /// As [`Dataset::batch`] or, if it is `exact`, as [`Dataset::batch_exact`], for elements that have parts other than tensors: where
+    /// `join` returns a result for the elements of a batch, that is the batch.
+    #[track_caller]
+    pub fn batch_with(
+        &self,
+        size: usize,
+        exact: bool,
+        join: impl Fn(&[T]) -> Option<Result<T>> + Send + Sync + 'static,
+    ) -> Result<Dataset<T>> {
+        self.grouped(if exact { "batch_exact" } else { "batch" }, size, exact, StackOr(join))
+    }
+
     #[track_caller]
     pub(crate) fn grouped(
         &self,
@@ -195,6 +207,23 @@ impl<T: DatasetElement> Collate<T> for Stack {
             });
         }
         Ok(element::rebuilt(&items[0], stacked))
+    }
+}
+
+/// Combines elements with a function where that has a result, and stacks others.
+struct StackOr<F>(F);
+
+impl<T: DatasetElement, F> Collate<T> for StackOr<F>
+where
+    F: Fn(&[T]) -> Option<Result<T>> + Send + Sync + 'static,
+{
+    const STACKS: bool = true;
+
+    fn collate(&self, items: &[T], first: u64, at: Location) -> Result<T> {
+        match (self.0)(items) {
+            Some(joined) => joined.map_err(|error| error.at(at)),
+            None => Stack.collate(items, first, at),
+        }
     }
 }
 

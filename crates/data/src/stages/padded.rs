@@ -5,7 +5,7 @@ use crate::element::{self, AnyTensor, DatasetElement, is_element};
 use crate::stages::at_element;
 use crate::stages::batch::{Collate, Leaves, leaves};
 use std::collections::BTreeMap;
-use taut_core::{Error, Result, Scalar, Shape, Spec, Tensor};
+use taut_core::{Error, ErrorKind, Result, Scalar, Shape, Spec, Tensor};
 use taut_memory::{Category, Location, list_of, list_with_capacity};
 use taut_strings::StringTensor;
 
@@ -131,7 +131,9 @@ impl BatchPadding {
             for (axis, &dim) in shape.iter().enumerate() {
                 match wanted[axis] {
                     Some(most) if dim > most => {
-                        return invalid(format!("its dimension {axis} must be <= {most}, got shape {shape}"));
+                        // As in TensorFlow: elements of other sizes than the program states are bad data.
+                        let message = format!("its dimension {axis} must be <= {most}, got shape {shape}");
+                        return Err(at_element(Error::new(ErrorKind::Format, message), first + i as u64));
                     }
                     Some(_) => {}
                     None => target[axis] = target[axis].max(dim),

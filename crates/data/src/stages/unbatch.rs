@@ -4,27 +4,50 @@ use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::{self, DatasetElement};
 use crate::stages::at_element;
+use std::sync::Arc;
 use taut_core::{Result, source_location};
 use taut_memory::Location;
 
+/// The rows of an element that is made of other parts than tensors; `None` for other elements.
+type Split<T> = Arc<dyn Fn(&T) -> Option<Result<Vec<T>>> + Send + Sync>;
+
 struct Unbatch<T> {
     input: Dataset<T>,
+    split: Split<T>,
     at: Location,
 }
 
 struct UnbatchCursor<T> {
     input: StageInput<T>,
+    split: Split<T>,
     at: Location,
     /// The current element, its number of rows, and how many of them are read or skipped.
-    current: Option<(T, usize, usize)>,
+    current: Option<(Rows<T>, usize, usize)>,
     next: u64,
+}
+
+enum Rows<T> {
+    /// Those of the tensors of an element.
+    OfTensors(T),
+    Split(Vec<T>),
 }
 
 impl<T: DatasetElement> Dataset<T> {
     /// The rows of each element, as views. The inverse of [`Dataset::batch`].
     #[track_caller]
     pub fn unbatch(&self) -> Dataset<T> {
-        Dataset::new(Unbatch { input: self.clone(), at: source_location(Location::caller()) })
+        self.unbatch_with(|_| None)
+    }
+
+    /// As [`Dataset::unbatch`], for elements that have parts other than tensors: where `split` returns a result for an element, those
+    /// are its rows.
+    #[track_caller]
+    pub fn unbatch_with(
+        &self,
+        split: impl Fn(&T) -> Option<Result<Vec<T>>> + Send + Sync + 'static,
+    ) -> Dataset<T> {
+        let at = source_location(Location::caller());
+        Dataset::new(Unbatch { input: self.clone(), split: Arc::new(split), at })
     }
 }
 
@@ -35,7 +58,7 @@ impl<T: DatasetElement> Stage<T> for Unbatch<T> {
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let input = run.start(&self.input, epoch)?;
-        Ok(Box::new(UnbatchCursor { input, at: self.at, current: None, next: 0 }))
+        Ok(Box::new(UnbatchCursor { input, split: self.split.clone(), at: self.at, current: None, next: 0 }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -54,8 +77,12 @@ impl<T: DatasetElement> UnbatchCursor<T> {
             let Some(element) = self.input.next()? else {
                 return Ok(false);
             };
-            let rows = element::rows(&element).map_err(|error| at_element(error.at(self.at), index))?;
-            self.current = Some((element, rows, 0));
+            let split = match (self.split)(&element) {
+                Some(split) => split.map(|rows| (rows.len(), Rows::Split(rows))),
+                None => element::rows(&element).map(|count| (count, Rows::OfTensors(element))),
+            };
+            let (count, rows) = split.map_err(|error| at_element(error.at(self.at), index))?;
+            self.current = Some((rows, count, 0));
         }
         Ok(true)
     }
@@ -66,9 +93,12 @@ impl<T: DatasetElement> Cursor<T> for UnbatchCursor<T> {
         if !self.advance()? {
             return Ok(None);
         }
-        let row = self.current.as_mut().map(|(element, _, read)| {
+        let row = self.current.as_mut().map(|(rows, _, read)| {
             *read += 1;
-            element::row_of(element, *read - 1)
+            match rows {
+                Rows::OfTensors(element) => element::row_of(element, *read - 1),
+                Rows::Split(rows) => Ok(rows[*read - 1].clone()),
+            }
         });
         row.transpose()
     }

@@ -2,10 +2,12 @@
 
 use std::num::NonZeroU8;
 
-const BYTE: u8 = 3;
-const I32: u8 = 5;
-const DOUBLE: u8 = 7;
-const BINARY: u8 = 8;
+pub(super) const BYTE: u8 = 3;
+pub(super) const I16: u8 = 4;
+pub(super) const I32: u8 = 5;
+pub(super) const I64: u8 = 6;
+pub(super) const DOUBLE: u8 = 7;
+pub(super) const BINARY: u8 = 8;
 pub(super) const LIST: u8 = 9;
 const SET: u8 = 10;
 const MAP: u8 = 11;
@@ -109,8 +111,7 @@ impl<'a> Compact<'a> {
                 }
             },
             STRUCT => self.fields(depth, |fields, _, kind| fields.skip(kind, depth + 1)),
-            // Integers of 16 to 64 bits.
-            4..=6 => self.varint().map(drop),
+            I16 | I32 | I64 => self.varint().map(drop),
             _ => None,
         }
     }

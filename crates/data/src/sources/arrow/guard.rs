@@ -2,6 +2,7 @@
 
 use super::super::format_error;
 use super::compact::{Compact, LIST, STRUCT};
+use super::layout::check_types;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,10 +54,12 @@ pub(super) fn check_arrow(file: &mut File) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a Parquet file whose footer has lists with more elements than bytes, or groups with more columns than the schema.
+/// Refuses a Parquet file whose footer has lists with more elements than bytes, fields of other types than Parquet's, or groups
+/// with more columns than the schema.
 pub(super) fn check_parquet(file: &mut File) -> Result<()> {
     let Some((footer, _)) = footer::<8>(file)? else { return Ok(()) };
-    check_footer(&footer).ok_or_else(|| corrupt("its footer has values beyond its end"))
+    let sound = check_types(&footer).and_then(|()| check_footer(&footer));
+    sound.ok_or_else(|| corrupt("its footer has values of other types than Parquet's, or beyond its end"))
 }
 
 /// `FileMetaData` of Parquet: field 2 is the schema, whose elements have their number of children in field 5.
