@@ -110,7 +110,7 @@ impl<R> TraceCache<R> {
     }
 }
 
-/// The trace for these arguments. Plain values are compared by code of the caller, which may take long or call the function again:
+/// The trace for these arguments. Plain values are hashed and compared by code of the caller, which may take long or call the function again:
 /// the cache is not locked meanwhile.
 pub(crate) fn find<R, N: Nest>(
     cache: &Mutex<TraceCache<R>>,
@@ -124,7 +124,8 @@ pub(crate) fn find<R, N: Nest>(
         return Some(recent);
     }
     let with_hash = |by_identity| {
-        let candidates = lock(cache).with_hash(hash(arguments, donated, by_identity));
+        let hash = hash(arguments, donated, by_identity);
+        let candidates = lock(cache).with_hash(hash);
         candidates.into_iter().find(|trace| trace.signature.matches(arguments, donated))
     };
     let has_variables = || has_variables(arguments);

@@ -5,7 +5,7 @@ use crate::binary::{self, BinaryFunction};
 use crate::call::call;
 use crate::convert::{self, operand};
 use crate::dtype::{self, DType};
-use crate::error::exception;
+use crate::error::{exception, of_class};
 use crate::index;
 use crate::line;
 use crate::numpy::{self, Memory};
@@ -117,10 +117,11 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
     }
     note_read(slf.as_any())?;
     if x.len() != 1 {
-        return Err(PyValueError::new_err(format!(
+        let text = format!(
             "only a tensor of one element can be converted to a Python number, got shape {}",
             x.shape()
-        )));
+        );
+        return Err(of_class(py, "DTypeError", text));
     }
     let dtype = x.dtype();
     let one = suspend_tracing(|| taut::reshape(x, &[])).map_err(|error| exception(py, error))?;
@@ -211,8 +212,8 @@ macro_rules! operators {
                     CompareOp::Le => ("__le__", |x, y| taut::less_equal(x, y)),
                     CompareOp::Gt => ("__gt__", |x, y| taut::greater(x, y)),
                     CompareOp::Ge => ("__ge__", |x, y| taut::greater_equal(x, y)),
-                    CompareOp::Eq => ("__eq__", |x, y| taut::equal(x, y)),
-                    CompareOp::Ne => ("__ne__", |x, y| taut::not_equal(x, y)),
+                    CompareOp::Eq => ("__eq__", binary::equal),
+                    CompareOp::Ne => ("__ne__", binary::not_equal),
                 };
                 if other.is_none() && matches!(op, CompareOp::Eq | CompareOp::Ne) {
                     return Ok(PyBool::new(py, matches!(op, CompareOp::Ne)).to_owned().into_any());

@@ -103,6 +103,23 @@ pub fn pow(x: Operand, y: Operand) -> taut::Result<Tensor> {
     taut::pow(x, y)
 }
 
+/// `x == y`: false if the shapes cannot be broadcast, as in TensorFlow.
+pub fn equal(x: Operand, y: Operand) -> taut::Result<Tensor> {
+    if can_broadcast(&x, &y) { taut::equal(x, y) } else { Tensor::scalar(false) }
+}
+
+/// `x != y`: true if the shapes cannot be broadcast, as in TensorFlow.
+pub fn not_equal(x: Operand, y: Operand) -> taut::Result<Tensor> {
+    if can_broadcast(&x, &y) { taut::not_equal(x, y) } else { Tensor::scalar(true) }
+}
+
+fn can_broadcast(x: &Operand, y: &Operand) -> bool {
+    match (x, y) {
+        (Operand::Tensor(x), Operand::Tensor(y)) => x.shape().broadcast(y.shape()).is_ok(),
+        _ => true,
+    }
+}
+
 /// Refuses a negative integer power of an integer. An exponent that is traced is checked whenever the function runs.
 fn check_exponent(x: &Operand, y: &Operand) -> taut::Result<()> {
     if is_float(x) || is_float(y) {

@@ -1,11 +1,13 @@
-//! Checkpoint files.
+//! Checkpoint files, and the text files beside them.
 
 use crate::array::Array;
 use crate::call::call_back;
 use crate::variable::variable;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::PathBuf;
+use taut::data::AtomicFile;
 
 fn checkpoint(variables: &[(String, Bound<'_, Array>)]) -> PyResult<taut::Checkpoint> {
     let named: Vec<(String, taut::Variable)> = variables
@@ -27,15 +29,14 @@ pub fn save_checkpoint(
     call_back(py, || checkpoint.save(&path, &words))
 }
 
-/// Restores variables from a file and returns its metadata. Names, types and shapes must match.
+/// Writes a text file, atomically.
 #[pyfunction]
-pub fn load_checkpoint(
-    py: Python<'_>,
-    path: PathBuf,
-    variables: Vec<(String, Bound<'_, Array>)>,
-) -> PyResult<BTreeMap<String, String>> {
-    let checkpoint = checkpoint(&variables)?;
-    call_back(py, || checkpoint.load(&path))
+pub fn write_text(py: Python<'_>, path: PathBuf, text: &str) -> PyResult<()> {
+    call_back(py, || {
+        let mut file = AtomicFile::create(&path)?;
+        file.write_all(text.as_bytes())?;
+        file.finish()
+    })
 }
 
 /// The tensors in a file by name, and its metadata.

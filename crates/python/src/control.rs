@@ -246,7 +246,7 @@ pub fn gradient(object: &Bound<'_, PyAny>) -> PyResult<Option<taut::Gradient>> {
     let slices = taut::IndexedSlices {
         values: one(&object.getattr("values")?)?,
         indices: one(&object.getattr("indices")?)?,
-        dense_shape: convert::ints(&object.getattr("dense_shape")?)?
+        dense_shape: convert::ints(&object.getattr("_static_shape")?)?
             .into_iter()
             .map(|dim| dim.max(0) as usize)
             .collect(),

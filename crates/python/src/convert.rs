@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::dtype;
-use crate::error::exception;
+use crate::error::{exception, of_class};
 use crate::nest::NestingLevel;
 use crate::numpy::{self, Memory};
 use ::numpy::PyUntypedArray;
@@ -62,7 +62,7 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Opti
     })?;
     let Some(made) = made else { return Ok(None) };
     match dtype {
-        Some(dtype) => promote_weak(object.py(), made, dtype).map(|tensor| Some(tensor.into())),
+        Some(dtype) => promote_weak(object, made, dtype).map(|tensor| Some(tensor.into())),
         None => Ok(Some(made.into())),
     }
 }
@@ -78,7 +78,7 @@ pub fn tensor_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResul
                     Err(error)
                 }
             })?;
-            promote_weak(object.py(), made, dtype)
+            promote_weak(object, made, dtype)
         }
         _ => tensor(object),
     }
@@ -101,9 +101,12 @@ pub fn float_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult
 
 /// Lists and arrays beside a tensor take its element type if that is of their kind or a float. `float64`, which NumPy makes
 /// of any Python float, becomes `float32` beside integers.
-fn promote_weak(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
-    let own = made.dtype();
+fn promote_weak(object: &Bound<'_, PyAny>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
+    let (py, own) = (object.py(), made.dtype());
+    let is_list = || object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
     let dtype = match own {
+        // An empty list has no type of its own.
+        _ if made.is_empty() && is_list() => dtype,
         DType::Bool => own,
         _ if own.is_integer() && dtype == DType::Bool => own,
         _ if own.is_complex() => dtype.complex(),
@@ -197,10 +200,11 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
     } else {
         let made = tensor_like(object, dtype, memory)?;
         made.ok_or_else(|| {
-            PyTypeError::new_err(format!(
-                "expected a tensor, an array, a number or a nested list of numbers, got {}",
-                described(object)
-            ))
+            // A TypeError, and a ValueError as in TensorFlow.
+            let given = described(object);
+            let text =
+                format!("expected a tensor, an array, a number or a nested list of numbers, got {given}");
+            of_class(py, "DTypeError", text)
         })?
     };
     match dtype {
@@ -378,7 +382,12 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
         ))
     })?;
     let array = array.cast_into::<PyUntypedArray>()?;
-    let made = numpy::tensor(&array, Memory::Share)?;
+    let mut made = numpy::tensor(&array, Memory::Share)?;
+    if let Some(first) = &first
+        && first.is_instance_of::<PyInt>()
+    {
+        made = exact_integers(list, made)?;
+    }
     // Python numbers are weakly typed; NumPy's are not.
     let weak = match &first {
         None => Some(DType::F32),
@@ -406,6 +415,29 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
         }
         _ => Ok(made),
     }
+}
+
+/// The elements of a list of Python integers below and above 2^63, which NumPy reads as `float64`, as `uint64`; other lists as they
+/// were read.
+fn exact_integers(list: &Bound<'_, PyAny>, made: Tensor) -> PyResult<Tensor> {
+    let py = list.py();
+    if made.dtype() != DType::F64 {
+        return Ok(made);
+    }
+    let values = made.to_vec::<f64>().map_err(|error| exception(py, error))?;
+    if !values.iter().any(|value| value.abs() >= 2f64.powi(63)) {
+        return Ok(made);
+    }
+    let objects = numpy::module(py)?.getattr("array")?.call1((list, "object"))?;
+    for part in objects.getattr("flat")?.try_iter()? {
+        if !part?.is_instance_of::<PyInt>() {
+            return Ok(made);
+        }
+    }
+    let unsigned = objects.call_method1("astype", ("uint64",)).map_err(|_| {
+        PyValueError::new_err("integers beyond int64 must be in the range of uint64, in all of the list")
+    })?;
+    numpy::tensor(unsigned.cast::<PyUntypedArray>()?, Memory::Share)
 }
 
 fn is_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -183,6 +183,28 @@ fn predicate(function: PyFunctionRef) -> impl Fn(&Tree) -> taut::Result<bool> + 
     }
 }
 
+/// A batch of elements that have ragged or sparse tensors, which the package joins; `None` for others.
+fn joined_composites(elements: &[Tree]) -> Option<taut::Result<Tree>> {
+    elements.first().filter(|first| first.holds_composites())?;
+    Some(into_python(|py| {
+        let module = PyModule::import(py, "taut.data._composites")?;
+        let objects: Vec<_> = elements.iter().map(|element| element.object(py)).collect::<PyResult<_>>()?;
+        Tree::of(&module.call_method1("joined", (objects,))?, Leaves::Tensors)
+    }))
+}
+
+/// The rows of an element that has ragged or sparse tensors; `None` for others.
+fn split_composites(element: &Tree) -> Option<taut::Result<Vec<Tree>>> {
+    if !element.holds_composites() {
+        return None;
+    }
+    Some(into_python(|py| {
+        let module = PyModule::import(py, "taut.data._composites")?;
+        let rows = module.call_method1("rows", (element.object(py)?,))?;
+        rows.try_iter()?.map(|row| Tree::of(&row?, Leaves::Tensors)).collect()
+    }))
+}
+
 /// The size of a buffer in elements or in bytes.
 fn buffer_size(elements: Option<usize>, bytes: Option<usize>) -> BufferSize {
     bytes.map_or_else(|| BufferSize::from(elements.unwrap_or(1)), |bytes| BufferSize::from(Bytes(bytes)))
@@ -212,7 +234,8 @@ impl Iterator for GeneratorElements {
             // Copied: a generator may yield the same array each time.
             running.next().map(|element| Tree::of(&element?, Leaves::Copies)).transpose()
         });
-        self.failed = next.is_err();
+        // An iterator ends by itself, and goes on after an element that does not fit. One that cannot be made is not made again.
+        self.failed = next.is_err() && self.running.is_none();
         next.transpose()
     }
 }
@@ -354,8 +377,7 @@ impl Dataset {
     }
 
     fn batch<'py>(slf: &Bound<'py, Self>, size: usize, exact: bool) -> PyResult<Bound<'py, PyAny>> {
-        let inner = &slf.get().inner;
-        let made = at_line(slf.py(), || if exact { inner.batch_exact(size) } else { inner.batch(size) });
+        let made = at_line(slf.py(), || slf.get().inner.batch_with(size, exact, joined_composites));
         stage(slf, made.map_err(|error| exception(slf.py(), error))?)
     }
 
@@ -388,12 +410,17 @@ impl Dataset {
         if exact {
             padding = padding.drop_remainder();
         }
-        let made = at_line(slf.py(), || slf.get().inner.padded_batch(size, padding));
+        let tensors = slf.get().inner.map(|element| {
+            let message =
+                "padded_batch: elements must be tensors, got a ragged or sparse tensor, or another object";
+            if element.holds_composites() { Err(taut::Error::dtype(message)) } else { Ok(element) }
+        });
+        let made = at_line(slf.py(), || tensors.padded_batch(size, padding));
         stage(slf, made.map_err(|error| exception(slf.py(), error))?)
     }
 
     fn unbatch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        stage(slf, at_line(slf.py(), || slf.get().inner.unbatch()))
+        stage(slf, at_line(slf.py(), || slf.get().inner.unbatch_with(split_composites)))
     }
 
     #[pyo3(signature = (elements, bytes, seed, each_epoch))]

@@ -93,8 +93,12 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::DynamicShape => DYNAMIC_SHAPE,
         _ => "InvalidArgumentError",
     };
-    let class = class(py, named);
-    match class.and_then(|class| class.call1((text.as_str(),))) {
+    of_class(py, named, text)
+}
+
+/// An exception of a class of `tf.errors`.
+pub fn of_class(py: Python<'_>, name: &str, text: String) -> PyErr {
+    match class(py, name).and_then(|class| class.call1((text.as_str(),))) {
         Ok(value) => PyErr::from_value(value),
         Err(_) => PyRuntimeError::new_err(text),
     }

@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::call::call;
 use crate::convert;
+use crate::error::of_class;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
@@ -47,7 +48,7 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let rank = x.rank();
     if used > rank {
         let message = format!("too many indices: the tensor has rank {rank}, got {used}");
-        return Err(PyIndexError::new_err(message));
+        return Err(of_class(py, "InvalidIndexError", message));
     }
     let special = entries.iter().filter(|entry| !matches!(entry, Subscript::Strided(_))).count();
     if special == 0 {

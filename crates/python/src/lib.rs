@@ -61,7 +61,7 @@ mod _native {
     #[pymodule_export]
     use super::callback::host_callback;
     #[pymodule_export]
-    use super::checkpoint::{list_checkpoint, load_checkpoint, save_checkpoint};
+    use super::checkpoint::{list_checkpoint, save_checkpoint, write_text};
     #[pymodule_export]
     use super::control::{
         cond, custom_gradient, map_fn, recompute, scan, switch_case, vectorized_map, while_loop,

@@ -314,7 +314,7 @@ impl Tree {
         }
         if object.is_instance(indexed_slices_class(object.py())?)? {
             let part = |name: &str| Tree::of(&object.getattr(name)?, Leaves::Tensors);
-            let shape = object.getattr("dense_shape")?;
+            let shape = object.getattr("_static_shape")?;
             let dims = if shape.is_none() { Vec::new() } else { convert::ints(&shape)? };
             return Ok(Tree::IndexedSlices(Box::new([part("values")?, part("indices")?]), dims));
         }
@@ -402,6 +402,18 @@ impl Tree {
                 parts.iter().any(Tree::holds_strings)
             }
             Tree::Dict(parts, _) => parts.iter().any(|(_, part)| part.holds_strings()),
+        }
+    }
+
+    /// Whether it has objects made of tensors, such as ragged tensors.
+    pub fn holds_composites(&self) -> bool {
+        match self {
+            Tree::Composite(..) => true,
+            Tree::List(parts) | Tree::Tuple(parts) | Tree::NamedTuple(_, parts) => {
+                parts.iter().any(Tree::holds_composites)
+            }
+            Tree::Dict(parts, _) => parts.iter().any(|(_, part)| part.holds_composites()),
+            _ => false,
         }
     }
 

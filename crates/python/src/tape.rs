@@ -382,16 +382,20 @@ pub fn seeds(given: &Bound<'_, PyAny>, targets: usize) -> PyResult<Vec<Option<ta
 
 /// The gradients of tensors inside a traced function.
 #[pyfunction]
+#[pyo3(signature = (ys, xs, grad_ys, stop_gradients))]
 pub fn gradients<'py>(
     py: Python<'py>,
     ys: &Bound<'py, PyAny>,
     xs: &Bound<'py, PyAny>,
     grad_ys: Option<&Bound<'py, PyAny>>,
+    stop_gradients: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let targets: Vec<taut::Tensor> = tensors(ys)?;
     let sources: Vec<taut::Tensor> = tensors(xs)?;
     let seeds = grad_ys.map(|given| seeds(given, targets.len())).transpose()?;
-    let found = call(py, usize::MAX, || taut::gradients_with(&targets, &sources, seeds.as_deref()))?;
+    let stops = tensors(stop_gradients)?;
+    let found =
+        call(py, usize::MAX, || taut::gradients_with_stops(&targets, &sources, seeds.as_deref(), &stops))?;
     found.into_iter().map(|gradient| object(py, gradient)).collect()
 }
 

@@ -11,10 +11,12 @@ use taut::memory::list_of;
 /// A dataset of given elements.
 fn from_list(elements: Vec<Tree>) -> data::Dataset<Tree> {
     let elements = Arc::new(elements);
-    data::Dataset::from_generator(move || {
+    let count = elements.len() as u64;
+    let made = data::Dataset::from_generator(move || {
         let elements = elements.clone();
         (0..elements.len()).map(move |i| Ok(elements[i].clone()))
-    })
+    });
+    made.assert_cardinality(data::Cardinality::Known(count))
 }
 
 /// A dataset of given elements, as a leaf of an element.

@@ -3,8 +3,9 @@
 `taut.keras` is the package `keras` itself with Taut as its backend: `taut.keras.layers` is `keras.layers`. Importing it
 registers the backend (see `taut.keras.hook`), so it must be imported before Keras is imported with another one.
 
-Three things are added: `Sequential` takes plain functions of a tensor, `losses` and `metrics` have the short names of
-`tf.keras` (`MSE`, `mae`, ...), and `preprocessing` has its generators and tokenizers.
+Four things are added, which `tf.keras` has and `keras` has not: `Sequential` takes plain functions of a tensor, `losses`,
+`metrics` and `layers` have the names of `tf.keras` (`MSE`, `mae`, `ThresholdedReLU`, ...), `preprocessing` has its generators
+and tokenizers, and `backend` the functions of Keras 2 (`backend.get_value`, `backend.mean`, ...).
 """
 
 from __future__ import annotations
@@ -28,17 +29,19 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("taut.keras needs Keras 3: pip install keras", name="keras") from None
 
 from taut.keras import inputs, registration, sequential  # noqa: E402  Keras must be imported before its classes are changed.
+from taut.keras.backend.export import refuse_export  # noqa: E402
 
 # Ops that Keras calls are attributed to the lines of the program that calls Keras.
 _native.pass_over(os.path.dirname(_keras.__file__) + os.sep)
 
 hook.check_not_loaded()
 sequential.accept_functions(_keras.Sequential)
+refuse_export(_keras.Model)
 inputs.accept_sparse(importlib.import_module("keras.src.layers.core.input_layer"))
 recording.record_calls(_keras.layers.Layer)
 registration.register_functions()
 
-for _name in ("losses", "metrics"):
+for _name in ("losses", "metrics", "layers"):
     _module = getattr(_keras, _name)
     for _short, _value in vars(getattr(_keras._tf_keras.keras, _name)).items():
         if not _short.startswith("_"):
@@ -54,8 +57,9 @@ for _name, _module in list(sys.modules.items()):
     if _name.startswith("keras.") and not _name.startswith(("keras.src", "keras._", "keras.backend")):
         sys.modules.setdefault("taut." + _name, _module)
 
-backend = _keras.backend
-"""Keras's public module. The package `taut.keras.backend`, which implements the backend, is found by its full name."""
+backend = _keras._tf_keras.keras.backend
+"""Keras's public module, with the functions of Keras 2. The package `taut.keras.backend`, which implements the backend, is
+found by its full name."""
 
 __version__ = _keras.__version__
 

@@ -181,9 +181,35 @@ def allow_soft_cap(tree: ast.Module) -> None:
                     refusal.test = ast.BoolOp(ast.And(), [refusal.test, other])
 
 
+def allow_ragged(tree: ast.Module) -> None:
+    """`TextVectorization(ragged=True)` is for TensorFlow's strings, which are this package's."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "ragged and backend.backend() != 'tensorflow'":
+            node.test = ast.Constant(False)
+
+
+def keep_attributes_aside(tree: ast.Module) -> None:
+    """The functions of Keras 2 set attributes of tensors, for which Keras has a function where tensors take none."""
+    for node in ast.walk(tree):
+        for name, part in ast.iter_fields(node):
+            if isinstance(part, list):
+                setattr(node, name, [_set_aside(one) for one in part])
+
+
+def _set_aside(node: ast.AST) -> ast.AST:
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    if not isinstance(target, ast.Attribute) or not target.attr.startswith("_keras_"):
+        return node
+    call = "__import__('keras.src.backend.common.tensor_attributes', fromlist=['']).set_tensor_attr"
+    value = ast.unparse(node.value)  # type: ignore[attr-defined]
+    return ast.parse(f"{call}({ast.unparse(target.value)}, {target.attr!r}, {value})").body[0]
+
+
 REWRITES: dict[str, Callable[[ast.Module], None]] = {
     "keras.src.callbacks.tensorboard": import_own_summary,
     "keras.src.layers.core.embedding": freeze_table,
+    "keras.src.layers.preprocessing.text_vectorization": allow_ragged,
+    "keras.src.legacy.backend": keep_attributes_aside,
     "keras.src.layers.normalization.batch_normalization": allow_synchronized,
     "keras.src.ops.nn": allow_soft_cap,
 }

@@ -61,7 +61,7 @@ def cond_with_updates(pred: tf.Tensor, true_fn: Callable, false_fn: Callable) ->
 
 def values(variables: Sequence[Any]) -> list[tf.Tensor]:
     """The variables' values in this scope, in their own types."""
-    return [convert_to_tensor(variable.value, variable._dtype) for variable in variables]
+    return [convert_to_tensor(variable, variable._dtype) for variable in variables]
 
 
 def assigned_by(fn: Callable) -> dict[int, Any]:

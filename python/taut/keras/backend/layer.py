@@ -10,7 +10,7 @@ from typing import Any
 from keras.src.utils.python_utils import is_default
 
 import taut as tf
-from taut._trackable import variables_made
+from taut._trackable import raise_refused, refused, variables_made
 from taut.autograph import callables, needs_no_conversion
 
 
@@ -41,6 +41,8 @@ def converted_in_traces(call: Callable) -> Callable:
 
     @functools.wraps(call)
     def converted(*args: Any, **kwargs: Any) -> Any:
+        if refused and tf.executing_eagerly():
+            raise_refused(args[0])
         if tf.executing_eagerly() or needs_no_conversion(call, args, kwargs):
             return call(*args, **kwargs)
         from taut.autograph import calls

@@ -182,7 +182,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
                 grad = convert_to_tensor(grad())
             if isinstance(grad, tf.IndexedSlices):
                 rate = convert_to_tensor(learning_rate, grad.values.dtype)
-                step = tf.IndexedSlices(grad.values * rate, grad.indices, grad.dense_shape)
+                step = grad.with_values(grad.values * rate)
                 native(variable).scatter_sub(step)
             else:
                 self.update_step(grad, variable, learning_rate)
@@ -240,10 +240,10 @@ class Optimizer(base_optimizer.BaseOptimizer):
         steps = self.gradient_accumulation_steps
         accumulators = [self._accumulated_gradients[self._get_variable_index(v)] for v in trainable_variables]
         due = ops.equal((self._iterations + 1) % steps, 0)
-        sums = [grad + accumulator.value for grad, accumulator in zip(grads, accumulators)]
+        sums = [grad + convert_to_tensor(accumulator) for grad, accumulator in zip(grads, accumulators)]
         held = {id(accumulator) for accumulator in self._accumulated_gradients if accumulator is not None}
         states = [*trainable_variables, *(v for v in self.variables if id(v) not in held)]
-        before = [state.value for state in states]
+        before = [convert_to_tensor(state) for state in states]
         self._update([total / steps for total in sums], trainable_variables)
         for state, old in zip(states, before):
             state.assign(tf.where(due, state.value, old))

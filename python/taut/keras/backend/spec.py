@@ -11,6 +11,7 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import taut as tf
+from taut._trackable import errors_at_the_end
 from taut.keras.backend.convert import shape_of, type_of
 
 TRIAL_SIZES = (240, 336)
@@ -56,6 +57,10 @@ class Unchanged(StatelessScope):
     """A scope that drops assignments: shapes do not depend on them, and tensors of branches and loops must not leave
     them.
     """
+
+    def __exit__(self, *args: Any, **kwargs: Any) -> None:
+        with errors_at_the_end():
+            super().__exit__(*args, **kwargs)
 
     def add_update(self, _update: tuple) -> None:
         """Drops the assignment."""

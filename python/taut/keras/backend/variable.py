@@ -16,7 +16,8 @@ class Variable(KerasVariable):
     """A `keras.Variable` whose value is in a `taut.Variable`.
 
     Taut's ops, tapes and functions accept it: `__taut_tensor__` is its value, `__taut_variable__` the variable behind
-    it.
+    it. As in TensorFlow, `value` is that variable; it is a tensor inside a stateless scope that has a value for it, and where
+    values are cast to the type of a layer's computation.
     """
 
     def _initialize(self, value):
@@ -38,16 +39,10 @@ class Variable(KerasVariable):
         self._value.assign(convert_to_tensor(value, self._dtype))
 
     def _convert_to_tensor(self, value, dtype=None):
-        # A Taut variable of the right type is wrapped, not copied: both share one state.
-        if isinstance(value, tf.Variable) and dtype in (None, type_of(value)):
+        # The constructor, before which there is no shape, wraps a Taut variable of the right type: both share one state.
+        if self._shape is None and isinstance(value, tf.Variable) and dtype in (None, type_of(value)):
             return value
         return convert_to_tensor(value, dtype=dtype)
-
-    @property
-    def value(self):
-        """The value as a tensor; inside a stateless scope, the scope's value."""
-        value = super().value
-        return value.value() if isinstance(value, tf.Variable) else value
 
     @property
     def shape(self) -> tf.TensorShape:
@@ -62,17 +57,17 @@ class Variable(KerasVariable):
 
     def __taut_tensor__(self) -> tf.Tensor:
         """The value, as Taut's ops convert it."""
-        return self.value
+        return convert_to_tensor(self)
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         if copy is False:
-            return self.value.__array__(dtype, copy=False)
-        array = convert_to_numpy(self.value)
+            return convert_to_tensor(self).__array__(dtype, copy=False)
+        array = convert_to_numpy(self)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def numpy(self) -> np.ndarray:
         """A copy of the value as a NumPy array."""
-        return convert_to_numpy(self.value)
+        return convert_to_numpy(self)
 
 
 def native(variable: Any) -> Any:

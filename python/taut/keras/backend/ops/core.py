@@ -264,7 +264,9 @@ def custom_gradient(fun: Callable) -> Callable:
     own = tf.custom_gradient(fun)
 
     def with_values(*args, **kwargs):
-        args, kwargs = tree.map_structure(lambda x: x.value if isinstance(x, KerasVariable) else x, (args, kwargs))
+        args, kwargs = tree.map_structure(
+            lambda x: convert_to_tensor(x) if isinstance(x, (KerasVariable, tf.Variable)) else x, (args, kwargs)
+        )
         return own(*args, **kwargs)
 
     return with_values

@@ -6,6 +6,7 @@ from typing import Any
 
 import taut as tf
 from taut.keras.backend.convert import broadcast_shape, convert_to_tensor, floating, shape_of
+from taut.keras.backend.logits import with_logits
 
 
 def relu(x: Any) -> tf.Tensor:
@@ -25,7 +26,8 @@ def leaky_relu(x: Any, negative_slope: float = 0.2) -> tf.Tensor:
 
 def sigmoid(x: Any) -> tf.Tensor:
     """Computes 1 / (1 + exp(-x))."""
-    return tf.math.sigmoid(floating(x))
+    x = floating(x)
+    return with_logits(tf.math.sigmoid(x), x)
 
 
 def log_sigmoid(x: Any) -> tf.Tensor:
@@ -162,7 +164,8 @@ def apply_over(function, x: Any, axis: int | tuple[int, ...] | None) -> tf.Tenso
 
 def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> tf.Tensor:
     """Computes the softmax along axes."""
-    return apply_over(tf.nn.softmax, x, axis)
+    x = floating(x)
+    return with_logits(apply_over(tf.nn.softmax, x, axis), x)
 
 
 def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> tf.Tensor:

@@ -9,13 +9,16 @@ from keras.src.backend.config import epsilon
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, shape_of
+from taut.keras.backend.logits import logits_of
+from taut.recording import recorded
 
 
+@recorded
 def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> tf.Tensor:
     """Computes the cross-entropy of distributions along an axis, from logits or from probabilities, which are
     normalized.
     """
-    output = convert_to_tensor(output)
+    output, from_logits = logits_of(convert_to_tensor(output), from_logits, "categorical_crossentropy")
     target = convert_to_tensor(target, output.dtype)
     if shape_of(target) != shape_of(output):
         raise ValueError(
@@ -30,9 +33,10 @@ def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False
     return -tf.reduce_sum(target * tf.math.log(clip_probabilities(output)), axis=axis)
 
 
+@recorded
 def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> tf.Tensor:
     """Computes the cross-entropy for integer targets."""
-    output = convert_to_tensor(output)
+    output, from_logits = logits_of(convert_to_tensor(output), from_logits, "sparse_categorical_crossentropy")
     target = convert_to_tensor(target, "int32")
     if len(target.shape) == len(output.shape) and shape_of(target)[-1] == 1:
         target = tf.squeeze(target, axis=-1)
@@ -55,9 +59,10 @@ def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool 
     return -tf.reduce_sum(tf.one_hot(target, classes, axis=axis, dtype=output.dtype) * logs, axis=axis)
 
 
+@recorded
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> tf.Tensor:
     """Computes the elementwise binary cross-entropy, from logits or from probabilities."""
-    output = convert_to_tensor(output)
+    output, from_logits = logits_of(convert_to_tensor(output), from_logits, "binary_crossentropy")
     target = convert_to_tensor(target, output.dtype)
     if shape_of(target) != shape_of(output):
         raise ValueError(
