@@ -12,7 +12,9 @@ from ._ops.checks import (
     Assert as Assert, assert_equal as assert_equal, assert_greater as assert_greater, assert_less as assert_less,
     assert_rank as assert_rank,
 )
-from ._ops.clipping import clip_by_global_norm as clip_by_global_norm, clip_by_norm as clip_by_norm
+from ._ops.clipping import (
+    clip_by_global_norm as clip_by_global_norm, clip_by_norm as clip_by_norm, clip_by_value as clip_by_value,
+)
 from ._ops.creation import (
     eye as eye, fill as fill, linspace as linspace, meshgrid as meshgrid, one_hot as one_hot, ones as ones, range as
     range, sequence_mask as sequence_mask, zeros as zeros,
@@ -41,6 +43,7 @@ from ._ops.initializers import (
 from ._ops.linalg import eig as eig, eigvals as eigvals, einsum as einsum, matmul as matmul, tensordot as tensordot
 from ._ops.norm import global_norm as global_norm, norm as norm
 from ._ops.printing import print as print
+from ._ops.probabilities import sigmoid as sigmoid
 from ._ops.py_function import numpy_function as numpy_function, py_function as py_function
 from ._ops.reduction import (
     argmax as argmax, argmin as argmin, cumsum as cumsum, reduce_max as reduce_max, reduce_mean as reduce_mean,
@@ -196,15 +199,6 @@ def bitcast(input: TensorLike, type: DTypeLike, *, name: str | None = ...) -> Te
 def broadcast_to(input: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
     """Broadcasts a tensor to `shape`: repeats axes of size one and adds leading axes, as a view."""
 
-def clip_by_value(
-    t: TensorLike,
-    clip_value_min: TensorLike,
-    clip_value_max: TensorLike,
-    *,
-    name: str | None = ...,
-) -> Tensor:
-    """Clips each element to `[clip_value_min, clip_value_max]`. Where the minimum exceeds the maximum, the result is the maximum; NaN stays NaN."""
-
 def cos(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The cosine of each element, in radians."""
 
@@ -315,9 +309,6 @@ def roll(input: TensorLike, shift: IntsLike, axis: IntsLike, *, name: str | None
 
 def round(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """Rounds to the nearest integer; ties go to the even one."""
-
-def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The logistic function, `1 / (1 + exp(-x))`."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The sign of each element: -1, 0 or 1; NaN stays NaN. Of a complex number, the number divided by its absolute value."""

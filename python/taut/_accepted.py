@@ -245,5 +245,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.variable.Variable.scatter_min": {"use_locking": _ATOMIC},
     "taut.variable.Variable.scatter_mul": {"use_locking": _ATOMIC},
     "taut.variable.Variable.scatter_sub": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.batch_scatter_update": {"use_locking": _ATOMIC},
     "taut.variable.Variable.scatter_update": {"use_locking": _ATOMIC},
 }

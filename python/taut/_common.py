@@ -22,6 +22,12 @@ def refuse(name: str, message: str, kind: type[Exception] = InvalidArgumentError
     raise kind(f"{name}: {text}\n  at {_native.calling_line()}{remedy}")
 
 
+def refuse_fraction(name: str, value: object) -> None:
+    """Raises TypeError for a number with a fraction, where an integer would lose it."""
+    if isinstance(value, float) and not value.is_integer():
+        refuse(name, f"expected an integer, got {value!r}", TypeError)
+
+
 def cast_to(x: _native.Tensor, dtype: _native.DType) -> _native.Tensor:
     """Casts a tensor to an element type, if it has another one."""
     return x if x.dtype == dtype else raw.cast(x, dtype)
@@ -79,19 +85,23 @@ def check_count(name: str, parameter: str, count: int) -> int:
 
 def unify_dtypes(values: Iterable[TensorLike]) -> list[_native.Tensor]:
     """Converts values to tensors. Python numbers, lists and arrays take the element type of the tensors among them; without
-    tensors, numbers and lists take that of the arrays."""
+    tensors, numbers and lists take that of the arrays. What has no elements takes the type of the others."""
     values = list(values)
     known = next((value.dtype for value in values if isinstance(value, _native.Array)), None)
     if known is not None:
         return [_native.tensor_beside(value, known) for value in values]
     tensors = [_native.as_tensor(value) for value in values]
-    typed = [tensor.dtype for value, tensor in zip(values, tensors) if hasattr(value, "dtype")]
-    dtype = next(iter(typed or [tensor.dtype for tensor in tensors if tensor.dtype.is_floating]), None)
-    if dtype is None:
+    pairs = list(zip(values, tensors))
+    # The type of what has no elements says nothing.
+    full = [pair for pair in pairs if pair[1].size] or pairs
+    typed = [tensor.dtype for value, tensor in full if hasattr(value, "dtype")]
+    floats = [tensor.dtype for _, tensor in full if tensor.dtype.is_floating]
+    dtype = next(iter(typed or floats or [tensor.dtype for _, tensor in full]), None)
+    if dtype is None or not (typed or floats or len(full) < len(pairs)):
         return tensors
     return [
-        tensor if hasattr(value, "dtype") else _native.tensor_beside(value, dtype)
-        for value, tensor in zip(values, tensors)
+        tensor if hasattr(value, "dtype") and tensor.size else _native.tensor_beside(value, dtype)
+        for value, tensor in pairs
     ]
 
 

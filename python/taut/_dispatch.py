@@ -29,8 +29,8 @@ UNARY = names(
     erf erfc erfinv exp expm1 floor full_like gelu identity imag is_finite is_inf is_nan leaky_relu lgamma log log1p logical_not
     neg ones_like real reciprocal relu relu6 round rsqrt selu sigmoid sign silu sin sinh softplus sqrt square stop_gradient tan
     tanh trunc zeros_like
-    casting.cast casting.saturate_cast elementwise.angle elementwise.conj elementwise.imag elementwise.log_sigmoid
-    elementwise.real elementwise.reciprocal_no_nan elementwise.softsign nn.swish nn.dropout
+    casting.cast casting.saturate_cast clipping.clip_by_value elementwise.angle elementwise.conj elementwise.imag
+    elementwise.log_sigmoid elementwise.real elementwise.reciprocal_no_nan elementwise.softsign nn.swish nn.dropout
     special.bessel_i0 special.bessel_i0e special.bessel_i1 special.bessel_i1e special.bessel_j0 special.bessel_j1
     special.bessel_k0 special.bessel_k0e special.bessel_k1 special.bessel_k1e special.bessel_y0 special.bessel_y1 special.dawsn
     special.erfcinv special.expint special.fresnel_cos special.fresnel_sin special.ndtri special.spence"""

@@ -154,7 +154,7 @@ def reduce_std(input_tensor: RaggedTensor, axis: Any = None, keepdims: Any = Fal
     return made.with_flat_values(raw.sqrt(made.flat_values)) if isinstance(made, RaggedTensor) else raw.sqrt(made)
 
 
-@handles("reduction.softmax")
+@handles("probabilities.softmax")
 def softmax(logits: RaggedTensor, axis: Any = None) -> RaggedTensor:
     """The softmax of each row."""
     if checked_axis(-1 if axis is None else axis, rank(logits), "softmax") != rank(logits) - 1:

@@ -26,10 +26,10 @@ def any(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, nam
     """Whether any element is true (nonzero) over axes; over all axes if `axes` is `None`."""
 
 def argmax(x: TensorLike, axis: int | None = ..., *, name: str | None = ...) -> Tensor:
-    """The index of the maximum along an axis (`int64`), the first if there are several; without an axis, the index into the flattened tensor. NaN counts as the maximum."""
+    """The index of the maximum along an axis (`int64`), the first if there are several; without an axis, the index into the flattened tensor. NaN is ignored, as in TensorFlow; of nothing but NaN it is 0."""
 
 def argmin(x: TensorLike, axis: int | None = ..., *, name: str | None = ...) -> Tensor:
-    """The index of the minimum along an axis (`int64`), the first if there are several; without an axis, the index into the flattened tensor. NaN counts as the minimum."""
+    """The index of the minimum along an axis (`int64`), the first if there are several; without an axis, the index into the flattened tensor. NaN is ignored, as in TensorFlow; of nothing but NaN it is 0."""
 
 def argsort(x: TensorLike, axis: int = ..., descending: bool = ..., *, name: str | None = ...) -> Tensor:
     """The indices (`int64`) that sort the elements along an axis. The sort is stable; NaN counts as the largest value."""
@@ -356,7 +356,7 @@ def diag_part(input: TensorLike, k: int = ..., *, name: str | None = ...) -> Ten
     """Diagonal `k` of the matrices in the last two axes, as a view. `k` is 0 for the main diagonal, positive above it, negative below; a diagonal outside the matrix is empty."""
 
 def digamma(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The derivative of [`lgamma`], the digamma function; NaN at the negative integers."""
+    """The derivative of [`lgamma`], the digamma function; NaN at 0 and the negative integers, as in TensorFlow."""
 
 def div(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""
@@ -631,7 +631,7 @@ def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
+    """The remainder of the exact quotient rounded down, with the sign of y as in Python, but that a zero of floats has the sign of x, as in TensorFlow; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def moments(
     x: TensorLike,

@@ -74,7 +74,7 @@ _MATH: Rows = {
         divide_no_nan=div_no_nan equal erf erfc erfinv exp expm1 floor floordiv=floor_div floormod=mod greater greater_equal
         is_finite is_inf is_nan less less_equal lgamma log log1p logaddexp logical_and logical_not logical_or logical_xor
         maximum minimum mod multiply=mul negative=neg not_equal pow reciprocal rint=round round rsqrt segment_max
-        segment_mean segment_min segment_prod segment_sum sigmoid sign sin sinh softplus sqrt square squared_difference
+        segment_mean segment_min segment_prod segment_sum sign sin sinh softplus sqrt square squared_difference
         subtract=sub tan tanh truediv=div"""
     ),
     **ops("reduce_all=all reduce_any=any reduce_logsumexp=logsumexp", "input_tensor axis keepdims"),
@@ -87,8 +87,9 @@ _MATH: Rows = {
         "_ops.reduction",
         """argmax argmin count_nonzero cumprod cumsum cumulative_logsumexp is_non_decreasing is_strictly_increasing
         l2_normalize lbeta log_softmax reduce_euclidean_norm reduce_max reduce_mean reduce_min reduce_prod reduce_std
-        reduce_sum reduce_variance softmax top_k zero_fraction""",
+        reduce_sum reduce_variance top_k zero_fraction""",
     ),
+    **objects("_ops.probabilities", "sigmoid softmax"),
     **objects("_ops.histogram", "bincount confusion_matrix in_top_k"),
     **objects("_ops.indexing", "invert_permutation"),
     **objects(
@@ -180,7 +181,7 @@ _RANDOM: Rows = {
 
 _TOP: Rows = {
     **ops(
-        """bitcast broadcast_to clip_by_value expand_dims identity ones_like realdiv=div reverse roll take_along_axis
+        """bitcast broadcast_to expand_dims identity ones_like realdiv=div reverse roll take_along_axis
         tile truncatemod=truncate_mod zeros_like"""
     ),
     **ops("reshape", "tensor shape"),
@@ -195,7 +196,7 @@ _TOP: Rows = {
     **same(_DEBUGGING, "Assert assert_equal assert_greater assert_less assert_rank"),
     **objects("_ops.creation", "fill linspace meshgrid one_hot ones range sequence_mask zeros"),
     **objects("_ops.casting", "cast saturate_cast"),
-    **objects("_ops.clipping", "clip_by_global_norm clip_by_norm"),
+    **objects("_ops.clipping", "clip_by_global_norm clip_by_norm clip_by_value"),
     **objects("_ops.elementwise", "truncatediv"),
     **objects("_ops.histogram", "histogram_fixed_width histogram_fixed_width_bins"),
     **objects(
@@ -319,9 +320,10 @@ _COMPAT_NN: Rows = {
     ),
     **objects(
         "_ops.compat_v1",
-        """avg_pool avg_pool2d=avg_pool conv2d conv2d_transpose crelu depth_to_space depthwise_conv2d dropout embedding_lookup
-        fused_batch_norm in_top_k log_softmax max_pool moments relu_layer separable_conv2d sigmoid_cross_entropy_with_logits
-        softmax softmax_cross_entropy_with_logits softmax_cross_entropy_with_logits_v2 space_to_depth
+        """avg_pool avg_pool2d=avg_pool conv2d conv2d_transpose convolution crelu depth_to_space depthwise_conv2d dropout
+        embedding_lookup fused_batch_norm in_top_k log_softmax max_pool moments relu_layer separable_conv2d
+        sigmoid_cross_entropy_with_logits softmax softmax_cross_entropy_with_logits
+        softmax_cross_entropy_with_logits_v2 space_to_depth
         sparse_softmax_cross_entropy_with_logits sufficient_statistics weighted_cross_entropy_with_logits weighted_moments
         xw_plus_b""",
     ),
@@ -381,7 +383,7 @@ _ARRAY_API: Rows = {
     **ops(
         """add atan2 bitwise_and bitwise_left_shift=left_shift bitwise_or bitwise_right_shift=right_shift bitwise_xor
         divide=div equal floor_divide=floor_div greater greater_equal less less_equal logaddexp logical_and logical_or
-        logical_xor maximum minimum multiply=mul not_equal pow remainder=mod subtract=sub""",
+        logical_xor maximum minimum multiply=mul not_equal pow subtract=sub""",
         "x1 x2",
     ),
     **ops("broadcast_to", "x shape"),
@@ -392,7 +394,8 @@ _ARRAY_API: Rows = {
         "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like",
     ),
     **objects(
-        "array_api._elementwise", "clip conj copysign hypot imag log10 log2 nextafter positive real round signbit"
+        "array_api._elementwise",
+        "clip conj copysign hypot imag log10 log2 nextafter positive real remainder round signbit",
     ),
     **objects("array_api._info", "__array_namespace_info__"),
     **objects(

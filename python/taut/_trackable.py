@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -118,6 +119,11 @@ def _is_leaf(thing: Any) -> bool:
     )
 
 
+def part_named(thing: Any, name: str, default: Any) -> Any:
+    """The part of an object that has this name."""
+    return default if thing is None or _is_leaf(thing) else dict(_parts(thing)).get(name, default)
+
+
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     """The parts of an object that may hold states, with their names."""
     if isinstance(thing, _Watched) and thing.is_left_behind():
@@ -143,7 +149,11 @@ def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
 def _layer_parts(layer: Any) -> Iterator[tuple[str, Any]]:
     """The variables of a Keras layer by name, its parts by attribute, and its other layers by number."""
     yield from _named([*layer._trainable_variables, *layer._non_trainable_variables])
-    attributes = [pair for pair in _attributes(layer, private=False) if pair[0] != "layers"]
+    attributes = [
+        (name, part)
+        for name, part in _attributes(layer, private=True)
+        if name != "layers" and (name[:1] != "_" or _is_own_state(part))
+    ]
     yield from attributes
     held = {id(leaf) for _, part in attributes for leaf in _flat(part)}
     inner = list(getattr(layer, "layers", layer._layers))
@@ -153,6 +163,14 @@ def _layer_parts(layer: Any) -> Iterator[tuple[str, Any]]:
     if rest:
         yield "layers", rest
     yield "seed_generators", [one for one in layer._seed_generators if id(one) not in held]
+
+
+def _is_own_state(part: Any) -> bool:
+    """Whether a private attribute of a layer is the user's: Keras's own ones hold variables, layers and metrics of Keras."""
+    states = [leaf for leaf in _flat(part) if holds_states(leaf)]
+    return bool(states) and all(
+        isinstance(one, _native.Variable) or _is_module(one) or hasattr(one, _STATE) for one in states
+    )
 
 
 def _named(variables: list) -> Iterator[tuple[str, Any]]:
@@ -269,8 +287,11 @@ class Restore:
         for path, stored, leaf in ready:
             leaf.restore(self.values[stored])
             self.taken.add(path)
-        for stored in {stored for _, stored, _ in ready}:
-            del self.values[stored]
+        # The file may have several values for what is one object here: the others are not waited for.
+        first_of = {first: other for other, first in own_aliases.items()}
+        for path, stored, _ in ready:
+            for name in (stored, *_other_paths(path, first_of)):
+                self.values.pop(name, None)
         self.missing = [path for path in own if path not in self.taken]
 
     def _stored(self, path: str, own_aliases: dict[str, str]) -> str | None:
@@ -281,6 +302,11 @@ class Restore:
         paths = [path, *_other_paths(path, {first: other for other, first in own_aliases.items()})]
         candidates = paths + [other for one in paths for other in _other_paths(one, self._aliases)]
         return next((one for one in candidates if one in self.values), None)
+
+    def has_matches(self) -> bool:
+        """Whether a variable has a value of the file, or an object waits for variables."""
+        names = {name for name, thing in self.roots().items() if not _is_leaf(thing)}
+        return bool(self.taken) or any(path.split("/")[0] in names for path in self.values)
 
     def waits_for(self, path: str) -> bool:
         """Whether the variable of a path belongs to a layer or an optimizer that is not built yet."""
@@ -348,9 +374,46 @@ def variables_made(thing: Any) -> None:
         return
     for restore in list(_waiting):
         if restore.roots():
-            restore.apply()
+            try:
+                restore.apply()
+            except ValueError as error:
+                # The other variables of the program must not fail for it, too.
+                cancel(restore)
+                refused.update(
+                    (one, error) for root in restore.roots().values() for one in _flat(root) if is_layer(one)
+                )
+                if _collected is None:
+                    raise
+                _collected.append(error)
         if not restore.values or not restore.roots():
             cancel(restore)
+
+
+#: Layers of Keras whose variables a value did not fit, with the error. Keras drops errors of the symbolic call that builds a
+#: model, so it is raised again by the call itself.
+refused: weakref.WeakKeyDictionary[Any, ValueError] = weakref.WeakKeyDictionary()
+
+
+_collected: list[ValueError] | None = None
+
+
+@contextlib.contextmanager
+def errors_at_the_end() -> Iterator[None]:
+    """Raises the first error of values that fit no variable when it is left: the other variables are created before."""
+    global _collected
+    _collected = errors = []  # type: ignore[var-annotated]
+    try:
+        yield
+    finally:
+        _collected = None
+    if errors:
+        raise errors[0]
+
+
+def raise_refused(layer: Any) -> None:
+    """Raises the error of a layer whose variables a value did not fit, once."""
+    if error := refused.pop(layer, None):
+        raise error
 
 
 def watched(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from . import _native, dtypes, nest
 from .errors import DTypeError, DynamicShapeError
 from .spec import TensorSpec
+from .tensor import convert_to_tensor
 from .type_spec import VariableSpec, is_of_parts
 
 if TYPE_CHECKING:
@@ -94,6 +96,33 @@ def _is_of_strings(leaf: Any) -> bool:
     return isinstance(leaf, TensorSpec) and leaf.dtype == dtypes.string
 
 
+def _fitted(given: Any, wanted: Any) -> Any:
+    """An argument with tensors where the signature has TensorSpecs. Raises an error if it has another structure or type."""
+    if isinstance(wanted, TensorSpec):
+        if isinstance(given, (_native.Array, TensorSpec)):
+            return given
+        if isinstance(given, (float, complex)) and wanted.dtype.is_integer:
+            raise TypeError(f"expected {wanted}, got {given!r}")
+        try:
+            return convert_to_tensor(given, wanted.dtype)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"expected {wanted}, got {given!r}: {error}") from None
+    if not isinstance(wanted, (dict, list, tuple)):
+        return given
+    if not isinstance(given, type(wanted)) and not isinstance(wanted, type(given)):
+        raise TypeError(f"expected an argument of type {type(wanted).__name__}, got {type(given).__name__}")
+    if isinstance(wanted, dict):
+        if given.keys() != wanted.keys():
+            raise TypeError(f"expected the keys {list(wanted)}, got {list(given)}")
+        made = copy.copy(given)
+        made.update((key, _fitted(part, wanted[key])) for key, part in given.items())
+        return made
+    if len(given) != len(wanted):
+        raise TypeError(f"expected {len(wanted)} elements, got {len(given)}")
+    parts = [_fitted(*pair) for pair in zip(given, wanted)]
+    return type(given)(*parts) if hasattr(given, "_fields") else type(given)(parts)
+
+
 class _Names:
     """Names the specs of arguments after their parameters, and numbers the variables among them."""
 
@@ -160,7 +189,7 @@ class ConcreteFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function; raises TypeError if the arguments do not fit. Arguments that are no tensors may be left out."""
-        args, kwargs = self._complete(args, kwargs)
+        args, kwargs = self._converted(*self._complete(args, kwargs))
         self._check(args, kwargs)
         if self._open is not None and self._open is not self._function:
             leaves = zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs]))
@@ -214,6 +243,15 @@ class ConcreteFunction:
                 named.arguments[name] = own
         found = signature.bind(*named.args, **named.kwargs)
         return found.args, found.kwargs
+
+    def _converted(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments with tensors of the signature's types in place of numbers, strings and arrays. Raises TypeError if
+        their structure is not that of the signature, whose trace is the only one that may run.
+        """
+        try:
+            return _fitted(args, self._args), _fitted(kwargs, self._kwargs)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{self._function._name}: {error}") from None
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raises TypeError for arguments that do not fit the signature."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,10 +56,6 @@ def while_loop(
     cond, body = _convertible(cond, body)
     single = not isinstance(loop_vars, (list, tuple))
     states: list[Any] = [loop_vars] if single else list(loop_vars)  # type: ignore[call-overload]
-    invariants = None
-    if shape_invariants is not None:
-        flat = nest.flatten(_shapes(shape_invariants))
-        invariants = [list(shape) for shape in flat]
 
     def test(values: list) -> Any:
         return cond(*values)
@@ -68,10 +65,21 @@ def while_loop(
         return [made] if len(values) == 1 and not isinstance(made, (list, tuple)) else list(made)
 
     packed = None
-    if any(map(tensor_array.is_array, nest.flatten(states))):
+    leaves = nest.flatten(states)
+    if any(map(tensor_array.is_array, leaves)):
         test, step, states, packed = tensor_array.as_loop(test, step, states)
     if maximum_iterations is not None:
         maximum_iterations = int(maximum_iterations)
+    invariants = None
+    if shape_invariants is not None:
+        shapes = nest.flatten(_shapes(shape_invariants))
+        if len(shapes) != len(leaves):
+            raise ValueError(
+                f"while_loop: expected a shape for each of {len(leaves)} loop variables, got {len(shapes)}"
+            )
+        each = zip(shapes, leaves, nest.flatten(states))
+        # The elements of an array are one state whose shape stays.
+        invariants = [_dims(now.shape if tensor_array.is_array(leaf) else shape.dims, now) for shape, leaf, now in each]
     done = call_with_functions(_native.while_loop, test, step, states, invariants, maximum_iterations, grad_budget)
     done = _constant_unless(done, back_prop)
     if packed is not None:
@@ -82,14 +90,16 @@ def while_loop(
     return made
 
 
+def _dims(shape: TensorShape, state: Any) -> list:
+    """The sizes of a state that are the same at every step; None for others. A state of unknown rank keeps its rank."""
+    return [None] * _native.as_tensor(state).ndim if shape.rank is None else list(shape)
+
+
 class _Shape:
     """A shape as a leaf of a structure."""
 
     def __init__(self, dims: Any) -> None:
         self.dims = dims
-
-    def __iter__(self) -> Any:
-        return iter(self.dims)
 
 
 def _shapes(structure: Any) -> Any:
@@ -114,7 +124,27 @@ def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None =
     if not pred.is_symbolic:
         run, unrun = (true_fn, false_fn) if bool(pred) else (false_fn, true_fn)
         return _connected(run(), unrun)
-    return call_with_functions(_native.cond, pred, true_fn, false_fn)
+    try:
+        return call_with_functions(_native.cond, pred, _without_arrays(true_fn), _without_arrays(false_fn))
+    except _HoldsArrays:
+        from .autograph.choice import choose
+
+        branches = [lambda: [true_fn()], lambda: [false_fn()]]
+        return choose("tf.cond", object(), pred, branches, ["retval_"])[0]
+
+
+class _HoldsArrays(Exception):  # noqa: N818
+    """The result of a branch holds a TensorArray, whose elements the branches must pass on as one tensor."""
+
+
+def _without_arrays(function: Callable) -> Callable:
+    def checked() -> Any:
+        made = function()
+        if any(map(tensor_array.is_array, nest.flatten(made))):
+            raise _HoldsArrays
+        return made
+
+    return checked
 
 
 def _connected(made: Any, *unrun: Callable) -> Any:
@@ -158,7 +188,13 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = N
         number = int(index)
         run = functions.pop(number if 0 <= number < len(functions) else -1)
         return _connected(run(), *functions)
-    return call_with_functions(_native.switch_case, index, functions)
+    try:
+        return call_with_functions(_native.switch_case, index, list(map(_without_arrays, functions)))
+    except _HoldsArrays:
+        chosen = functions[-1]
+        for number in reversed(range(len(functions) - 1)):
+            chosen = functools.partial(cond, raw.equal(index, number), functions[number], chosen)
+        return chosen()
 
 
 def case(

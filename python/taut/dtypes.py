@@ -38,6 +38,10 @@ def as_dtype(type_value: Any) -> DType:
     return _OURS[type_value if isinstance(type_value, DType) else DType(type_value)]
 
 
+# A copy, and what was pickled, is the same object: programs compare types with `is`.
+setattr(DType, "__reduce__", lambda self: (as_dtype, (self.name,)))
+
+
 def info(dtype: DType) -> Any:
     """NumPy's limits of a numeric type (`finfo` or `iinfo`)."""
     if dtype == bfloat16:

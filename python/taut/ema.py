@@ -48,7 +48,10 @@ class ExponentialMovingAverage:
         key = _key(variable)
         if key not in self._averages:
             with _native.InitScope():
-                self._averages[key] = (variable, Variable(variable.read_value(), trainable=False))
+                self._averages[key] = (
+                    variable,
+                    Variable(variable.read_value(), trainable=False, name=self.average_name(variable)),
+                )
             variables_made(self)
         _, average = self._averages[key]
         average.assign_add((variable.read_value() - average) * (1.0 - decay))
@@ -57,6 +60,10 @@ class ExponentialMovingAverage:
     def variables(self) -> list[Variable]:
         """The averages, in the order of their first `apply`."""
         return [average for _, average in self._averages.values()]
+
+    def average_name(self, var: Any) -> str:
+        """The name of the average of a variable, also before the first `apply`."""
+        return f"{var.name.removesuffix(':0')}/{self.name}"
 
     def average(self, var: Any) -> Variable | None:
         """The average of a variable; None before the first `apply`."""

@@ -6,7 +6,8 @@ every other error is one of these.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NoReturn
 
 OK = 0
 CANCELLED = 1
@@ -176,3 +177,37 @@ class UnavailableError(OpError, ConnectionError):
     """Another process cannot be reached, has ended, or does something else."""
 
     error_code = UNAVAILABLE
+
+
+#: TensorFlow's classes for the errors that a function of the user raises. Each is derived from Python's class, too.
+_OF_USERS = {
+    ValueError: InvalidArgumentError,
+    TypeError: DTypeError,
+    MemoryError: ResourceExhaustedError,
+    # Not derived from Python's class: a loop would take it for the end of its elements.
+    StopIteration: InvalidArgumentError,
+    NotImplementedError: UnimplementedError,
+}
+
+
+@functools.cache
+def _also_unknown(kind: type) -> Any:
+    try:
+        return type(kind.__name__, (UnknownError, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+    except TypeError:
+        # The class of an extension module that cannot be combined with another.
+        return UnknownError
+
+
+def raise_for(name: str, error: Exception) -> NoReturn:
+    """Raises an error of a function that the engine has called, with TensorFlow's class, which is derived from Python's, too.
+    TensorFlow's errors, and those whose classes are not Python's, stay as they are.
+    """
+    kind: Any = type(error)
+    try:
+        if isinstance(error, OpError) or kind.__module__ != "builtins":
+            raise error
+        raise (_OF_USERS.get(kind) or _also_unknown(kind))(f"{name}: {kind.__name__}: {error}") from error
+    finally:
+        # The traceback holds this frame: without the name there is no cycle, which would keep tensors alive.
+        del error

@@ -10,13 +10,17 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import _native, config, dtypes, memory, nest
 from ._common import refuse
 from .concrete_function import ConcreteFunction, as_spec, placeholders, signature_key, traced_specs
-from .errors import DTypeError, InvalidArgumentError, OutOfRangeError
+from .errors import DTypeError, DynamicShapeError, InvalidArgumentError, OutOfRangeError
+from .methods import BoundFunction, weak_method
 from .open_sizes import Traces
+from .open_variable import OpenVariable
 from .spec import TensorSpec
-from .type_spec import is_of_parts
+from .type_spec import DatasetSpec, IteratorSpec, TypeSpec, is_of_parts
 
 
 class Trace(NamedTuple):
@@ -130,6 +134,18 @@ def is_running_op_by_op() -> bool:
     return _creations.op_by_op > 0
 
 
+def initial_value_unknown() -> DynamicShapeError:
+    """The error for a variable whose initial value depends on an argument: the function runs op by op once, and creates it."""
+    remedy = "create it from constants, or outside of the function"
+    return DynamicShapeError(f"Variable: {_INITIAL_VALUE}\n  at {_native.calling_line()}\n  help: {remedy}")
+
+
+_INITIAL_VALUE = (
+    "the initial value of a variable depends on an argument of the function: "
+    "this call creates it, the next one is traced"
+)
+
+
 class _CreatedAgainError(InvalidArgumentError):
     pass
 
@@ -165,12 +181,18 @@ def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
         args, kwargs = tuple(map(one, args)), {key: one(value) for key, value in kwargs.items()}
         created, before = _creations.count, _contents([args, kwargs])
         if is_traced:
-            result = traces.call(converted, args, kwargs)
+            try:
+                result = traces.call(converted, args, kwargs)
+            except DynamicShapeError as error:
+                traces.needs_variables = _INITIAL_VALUE in str(error)
+                raise
         else:
             # Only the first call creates variables, as in TensorFlow.
             with _running_op_by_op(may_create):
-                result = converted(*args, **kwargs)
+                result = nest.map_structure(_as_result, converted(*args, **kwargs))
             may_create = False
+            # The variables exist now, and the next call can be traced.
+            traces.is_obsolete, traces.needs_variables = traces.needs_variables, False
         if _contents([args, kwargs]) != before:
             text = "the function must not modify its arguments: lists and dicts must be as they were"
             refuse(name, f"{text}\n  help: modify a copy", ValueError)
@@ -183,6 +205,15 @@ def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
         return result
 
     return call
+
+
+def _as_result(leaf: Any) -> Any:
+    """What a traced function returns for this part of its result."""
+    if isinstance(leaf, (bool, int, float, complex, np.generic, np.ndarray)):
+        return _native.as_tensor(leaf)
+    if isinstance(leaf, (str, bytes)):
+        return _native.string_tensor(leaf)
+    return leaf.read_value() if isinstance(leaf, _native.Variable) or type(leaf) is OpenVariable else leaf
 
 
 @contextlib.contextmanager
@@ -238,6 +269,8 @@ class Function:
         fuse: bool = True,
         memory_budget: Any = None,
     ) -> None:
+        if not callable(python_function):
+            refuse("function", f"expected a function, got {python_function!r}", TypeError)
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
         self._options = {
@@ -252,11 +285,15 @@ class Function:
             "memory_budget": memory_budget,
         }
         self._name = str(name or getattr(python_function, "__name__", type(python_function).__name__))
+        #: The functions of methods by object.
         self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
+        #: The handle of this function of a method, while it is in use.
+        self._handle: weakref.ref[BoundFunction] | None = None
         self._concrete: dict[Any, ConcreteFunction] = {}
         #: The classes of arguments that the function needs as they are.
         self._unconverted: set[type] = set()
         self._input_signature = _flat_signature(input_signature)
+        self._takes_data = _has_data(input_signature)
         self._signature: inspect.Signature | None
         try:
             self._signature = inspect.signature(python_function)
@@ -277,7 +314,7 @@ class Function:
         if flat is not None and self._takes_strings:
             flat = [one for one in flat if one.dtype != dtypes.string]
         self._traces = Traces(self._name, flat, bool(reduce_retracing), on_retrace)
-        self._traces.is_recorded = not _is_of_package(python_function)
+        self._traces.is_recorded = not is_of_package(python_function)
         self._converted = body
         self._traced = _in_trace(self._name, body, self._traces)
         self._native = _native.Function(
@@ -329,9 +366,14 @@ class Function:
 
     def _typed_call(self, args: tuple, kwargs: dict) -> Any:
         try:
-            if self._input_signature is None:
-                return self._native(*args, **kwargs)
-            return self._native(*self._typed(args), **kwargs)
+            is_free = self._options["input_signature"] is None
+            if not is_free:
+                self._check_defaults(args, kwargs)
+            made = self._native(*(args if is_free else self._typed(args)), **kwargs)
+            if self._traces.is_obsolete:
+                self._traces.is_obsolete = False
+                self._native.forget()
+            return made
         except StopIteration:
             # A function that runs op by op has asked an iterator for an element in Python. A traced one raises this class.
             raise OutOfRangeError("the dataset has no more elements") from None
@@ -340,18 +382,38 @@ class Function:
                 raise DTypeError(str(error)) from None
             raise
 
+    def _check_defaults(self, args: tuple, kwargs: dict) -> None:
+        """Raises TypeError unless the arguments for which the input signature has no specs are their defaults."""
+        if self._signature is None or (not kwargs and len(args) <= len(self._options["input_signature"])):
+            return
+        count = len(self._options["input_signature"])
+        bound = self._signature.bind(*args, **kwargs).arguments
+        for name, parameter in list(self._signature.parameters.items())[count:]:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
+            given, default = bound.get(name, parameter.default), parameter.default
+            if given is not default and not (
+                type(given) is type(default) and isinstance(given, _LITERALS) and given == default
+            ):
+                raise TypeError(
+                    f"{self._name}: {name} has no spec in the input signature and must have its default, "
+                    f"got {given!r}\n  at {_native.calling_line()}"
+                )
+
     def _typed(self, args: tuple) -> tuple:
         """Converts numbers and lists to tensors of the types in the input signature."""
         specs = self._options["input_signature"]
         if len(args) < len(specs):
             return args
         made = tuple(map(_typed_argument, specs, args))
-        if self._takes_strings:
-            for spec, given in zip(nest.flatten(specs), nest.flatten(made)):
-                _check_argument(spec, given)
+        if self._takes_strings or self._takes_data:
+            for spec, given in zip(specs, made):
+                if not isinstance(spec, (DatasetSpec, IteratorSpec)):
+                    for pair in zip(nest.flatten(spec), nest.flatten(given)):
+                        _check_argument(*pair)
         return (*made, *args[len(specs) :])
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Function:
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
         try:
@@ -359,9 +421,13 @@ class Function:
         except TypeError:
             return Function(self.python_function.__get__(instance, owner), **self._options)
         if found is None:
-            found = Function(_weak_method(self.python_function, instance), **self._options)
+            found = Function(weak_method(self.python_function, instance), **self._options)
             self._bound[instance] = found
-        return found
+        handle = None if found._handle is None else found._handle()
+        if handle is None:
+            handle = BoundFunction(found, instance)
+            found._handle = weakref.ref(handle)
+        return handle
 
     def plan(self, *args: Any, **kwargs: Any) -> _native.Plan:
         """Plans a call with these arguments without running it. TensorSpecs stand for tensors."""
@@ -391,13 +457,32 @@ class Function:
         """The function for these arguments or TensorSpecs, traced now if necessary."""
         if not args and not kwargs and self._options["input_signature"] is not None:
             args = tuple(self._options["input_signature"])
+        elif self._options["input_signature"] is not None:
+            args, kwargs = self._with_arguments(self._signed, args, kwargs)
         return self._with_arguments(self._concrete_for, args, kwargs)
+
+    def _signed(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments of the one signature; raises TypeError if these do not fit it."""
+        specs = tuple(self._options["input_signature"])
+        self._check_defaults(args, kwargs)
+        if len(args) < len(specs):
+            raise TypeError(f"{self._name} takes {len(specs)} tensors by its input signature, got {len(args)}")
+        for spec, given in zip(specs, args):
+            flat = nest.flatten(given)
+            fitted = given if any(isinstance(leaf, TypeSpec) for leaf in flat) else _typed_argument(spec, given)
+            wanted, found = nest.flatten(spec), nest.flatten(fitted)
+            if len(wanted) != len(found):
+                raise TypeError(f"input_signature: expected {spec}, got {given!r}\n  at {_native.calling_line()}")
+            for one, leaf in zip(wanted, found):
+                if not isinstance(one, (DatasetSpec, IteratorSpec)):
+                    _check_argument(one, leaf)
+        return specs, {}
 
     def _concrete_for(self, args: tuple, kwargs: dict) -> ConcreteFunction:
         args, kwargs = nest.map_structure(as_spec, (args, kwargs))
         given = [leaf for leaf in nest.flatten((args, kwargs)) if isinstance(leaf, _native.Variable)]
         for by_identity in (False, True) if given else (True,):
-            found = self._concrete.get(signature_key((args, kwargs), by_identity))
+            found = self._concrete.get(_with_names(signature_key((args, kwargs), by_identity), args, kwargs))
             if found is not None and not (given and not by_identity and found.captures(given)):
                 return found
         found = ConcreteFunction(self, args, kwargs)
@@ -406,7 +491,9 @@ class Function:
             # As the traces, the last thousand of which are kept.
             if len(self._concrete) >= 1000:
                 self._concrete.clear()
-            self._concrete[key] = found
+            self._concrete[_with_names(key, args, kwargs)] = found
+            # Specs without names stand for those of the first function, whatever their names are.
+            self._concrete.setdefault(_with_names(key, (), {}), found)
         return found
 
     def _of_tensors(self, args: tuple, kwargs: dict, specs: list[TensorSpec]) -> Function:
@@ -464,7 +551,13 @@ class Function:
     @property
     def input_signature(self) -> Any:
         """The required types and shapes of the arguments, if given."""
-        return self._options["input_signature"]
+        given = self._options["input_signature"]
+        return given if given is None else tuple(given)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._name
 
     def forget(self) -> None:
         """Drops all traces; the next call traces again."""
@@ -476,12 +569,26 @@ class Function:
         """Frees the memory that is kept between calls. The traces stay."""
         self._native.release()
 
+    def __reduce__(self) -> tuple:
+        return _restored, (self.python_function, self._options)
+
     def __repr__(self) -> str:
         count = self._native.trace_count
         return f"<tf.function {self._name}: {count} {'trace' if count == 1 else 'traces'}>"
 
 
-def _is_of_package(function: Callable) -> bool:
+def _restored(python_function: Callable, options: dict[str, Any]) -> Function:
+    return Function(python_function, **options)
+
+
+def _with_names(key: Any, args: tuple, kwargs: dict) -> Any:
+    """The key of a signature whose specs have names of their own."""
+    leaves = nest.flatten((args, kwargs))
+    names = tuple(leaf.name if isinstance(leaf, TensorSpec) else None for leaf in leaves)
+    return key, names if any(names) else ()
+
+
+def is_of_package(function: Callable) -> bool:
     """Whether the code is that of this package or of Keras, which may read every size."""
     from .autograph.callables import is_never_converted
 
@@ -490,26 +597,17 @@ def _is_of_package(function: Callable) -> bool:
     return own is None and code is not None and is_never_converted(code.co_filename)
 
 
-def _weak_method(function: Callable, instance: Any) -> Callable:
-    """A bound method that does not keep its object alive: the object owns it."""
-    reference = weakref.ref(instance)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        owner = reference()
-        if owner is None:
-            raise ReferenceError(f"the object of the method {function.__name__} no longer exists")
-        return method.__taut_converted__(owner, *args, **kwargs)
-
-    method: Any = functools.wraps(function)(call)
-    method.__taut_converted__ = function
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    method.__signature__ = inspect.Signature(parameters)
-    method.__taut_method__ = True
-    return method
+#: Arguments of these types are equal to a default by their values.
+_LITERALS = (bool, int, float, complex, str, bytes)
 
 
 def _typed_argument(spec: Any, given: Any) -> Any:
     """Numbers, lists, arrays and variables as tensors for these specs. What does not fit stays, and is refused later."""
+    if isinstance(spec, (DatasetSpec, IteratorSpec)):
+        found = given.type_spec() if hasattr(type(given), "type_spec") else given
+        if not spec.is_compatible_with(found):
+            raise TypeError(f"input_signature: expected {spec}, got {found!r}\n  at {_native.calling_line()}")
+        return given
     if isinstance(spec, TensorSpec):
         if isinstance(given, _native.Variable):
             return given.read_value()
@@ -535,11 +633,17 @@ def _check_argument(spec: Any, given: Any) -> None:
 
 
 def _parts(signature: Any) -> list:
-    """The specs of a signature, flat: a ragged or sparse tensor is that of its parts."""
+    """The specs of the tensors of a signature, flat: a ragged or sparse tensor is that of its parts."""
     found: list[Any] = []
     for spec in nest.flatten(signature):
-        found += spec._taut_part_specs() if is_of_parts(spec) else [spec]
+        if not isinstance(spec, (DatasetSpec, IteratorSpec)):
+            found += spec._taut_part_specs() if is_of_parts(spec) else [spec]
     return found
+
+
+def _has_data(signature: Any) -> bool:
+    """Whether a signature has specs of datasets or iterators."""
+    return any(isinstance(spec, (DatasetSpec, IteratorSpec)) for spec in nest.flatten(signature))
 
 
 def _flat_signature(signature: Any) -> list | None:
@@ -548,6 +652,9 @@ def _flat_signature(signature: Any) -> list | None:
     specs = _parts(signature)
     if not all(isinstance(spec, TensorSpec) for spec in specs):
         raise TypeError(f"input_signature must be made of tf.TensorSpec, got {signature!r}")
+    if _has_data(signature):
+        # The engine compares tensors alone.
+        return None
     numbers = [spec for spec in specs if spec.dtype != dtypes.string]
     return [(spec.dtype, None if spec.shape.rank is None else list(spec.shape)) for spec in numbers]
 

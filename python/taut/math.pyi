@@ -11,6 +11,7 @@ from ._ops.elementwise import (
 )
 from ._ops.histogram import bincount as bincount, confusion_matrix as confusion_matrix, in_top_k as in_top_k
 from ._ops.indexing import invert_permutation as invert_permutation
+from ._ops.probabilities import sigmoid as sigmoid, softmax as softmax
 from ._ops.quasi_random import sobol_sample as sobol_sample
 from ._ops.reduction import (
     argmax as argmax, argmin as argmin, count_nonzero as count_nonzero, cumprod as cumprod, cumsum as cumsum,
@@ -18,7 +19,7 @@ from ._ops.reduction import (
     is_strictly_increasing, l2_normalize as l2_normalize, lbeta as lbeta, log_softmax as log_softmax,
     reduce_euclidean_norm as reduce_euclidean_norm, reduce_max as reduce_max, reduce_mean as reduce_mean, reduce_min
     as reduce_min, reduce_prod as reduce_prod, reduce_std as reduce_std, reduce_sum as reduce_sum, reduce_variance
-    as reduce_variance, softmax as softmax, top_k as top_k, zero_fraction as zero_fraction,
+    as reduce_variance, top_k as top_k, zero_fraction as zero_fraction,
 )
 from ._ops.segment import (
     unsorted_segment_max as unsorted_segment_max, unsorted_segment_mean as unsorted_segment_mean,
@@ -96,7 +97,7 @@ def cummin(x: TensorLike, axis: int = ..., reverse: bool = ..., *, name: str | N
     """Cumulative minimum along an axis; `reverse` starts from the end. NaN propagates."""
 
 def digamma(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The derivative of [`lgamma`], the digamma function; NaN at the negative integers."""
+    """The derivative of [`lgamma`], the digamma function; NaN at 0 and the negative integers, as in TensorFlow."""
 
 def divide(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise true division, `x / y`; integers give `float32`. Also `x / y` on tensors and scalars."""
@@ -129,7 +130,7 @@ def floordiv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Floor division, `floor(x / y)`, in the operands' dtype; an integer divided by 0 is 0."""
 
 def floormod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
+    """The remainder of the exact quotient rounded down, with the sign of y as in Python, but that a zero of floats has the sign of x, as in TensorFlow; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def greater(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise `x > y`; false where either is NaN."""
@@ -183,7 +184,7 @@ def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
+    """The remainder of the exact quotient rounded down, with the sign of y as in Python, but that a zero of floats has the sign of x, as in TensorFlow; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def multiply(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
     """Elementwise product, `x * y`. Also `x * y` on tensors and scalars."""
@@ -250,9 +251,6 @@ def segment_prod(data: TensorLike, segment_ids: TensorLike, *, name: str | None 
 
 def segment_sum(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
     """Sums the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
-
-def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The logistic function, `1 / (1 + exp(-x))`."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The sign of each element: -1, 0 or 1; NaN stays NaN. Of a complex number, the number divided by its absolute value."""

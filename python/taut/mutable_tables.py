@@ -53,6 +53,10 @@ class MutableHashTable:
     ) -> None:
         self.key_dtype, self.value_dtype = dtypes.as_dtype(key_dtype), dtypes.as_dtype(value_dtype)
         default = _native.as_tensor(default_value, self.value_dtype)
+        if default.ndim > 1:
+            raise InvalidArgumentError(
+                f"{type(self).__name__}: default_value must be a scalar or a vector, got shape {list(default.shape)}"
+            )
         self._key_shape: tuple[int, ...] = ()
         self._value_shape = tuple(default.shape)
         self._default = self._rows(default, self._value_shape)[0]

@@ -49,9 +49,9 @@ from ._ops.pool import (
     avg_pool as avg_pool, avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, max_pool as
     max_pool, max_pool1d as max_pool1d, max_pool2d as max_pool2d, max_pool3d as max_pool3d, pool as pool,
 )
+from ._ops.probabilities import sigmoid as sigmoid, softmax as softmax
 from ._ops.reduction import (
-    l2_normalize as l2_normalize, log_softmax as log_softmax, softmax as softmax, top_k as top_k, zero_fraction as
-    zero_fraction,
+    l2_normalize as l2_normalize, log_softmax as log_softmax, top_k as top_k, zero_fraction as zero_fraction,
 )
 from ._ops.shaping import batch_to_space as batch_to_space, space_to_batch as space_to_batch
 from ._ops.sliding_windows import (
@@ -156,9 +156,6 @@ def rms_norm(
 
 def selu(features: TensorLike, *, name: str | None = ...) -> Tensor:
     """Scaled exponential linear unit: [`elu`] with constants that preserve mean 0 and variance 1 across layers."""
-
-def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The logistic function, `1 / (1 + exp(-x))`."""
 
 def softplus(features: TensorLike, *, name: str | None = ...) -> Tensor:
     """Softplus, `log(1 + exp(features))`, a smooth [`relu`](super::relu()), computed without overflow."""

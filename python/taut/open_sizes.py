@@ -43,8 +43,11 @@ class Traces:
         self._has_warned = False
         #: Whether the code is recorded.
         self.is_recorded = True
+        #: Whether the containers among the arguments are made for each call, so that the code may modify them.
         #: How often the code was called.
         self.count = 0
+        #: Whether the code must run op by op once, to create variables, and whether it has done so since it was traced.
+        self.needs_variables = self.is_obsolete = False
         #: Those of another function that counts these calls, too.
         self.counted_by: Traces | None = None
 

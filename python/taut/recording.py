@@ -115,12 +115,12 @@ class Objects:
             if type(old) is not type(new):
                 raise ChangedError
             self._new[id(old)] = new
-        parts = _parts(old)
+        parts = parts_of(old)
         if parts is None:
             if not _is_made(old) and not _is_same(old, new):
                 raise ChangedError
             return
-        others = _parts(new)
+        others = parts_of(new)
         if type(old) is not type(new) or others is None or len(parts) != len(others):
             raise ChangedError
         if isinstance(old, dict) and list(old) != list(new):
@@ -149,7 +149,7 @@ def _is_slices(value: Any) -> bool:
     return type(value).__name__ == "IndexedSlices" and type(value).__module__ == "taut.indexed_slices"
 
 
-def _parts(value: Any) -> list | None:
+def parts_of(value: Any) -> list | None:
     """The parts of a structure, or None for a leaf."""
     if isinstance(value, dict):
         return list(value.values())
@@ -158,7 +158,7 @@ def _parts(value: Any) -> list | None:
     if isinstance(value, slice):
         return [value.start, value.stop, value.step]
     if _is_slices(value):
-        return [value.values, value.indices, value.dense_shape]
+        return [value.values, value.indices, value._static_shape]
     return None
 
 
@@ -174,7 +174,7 @@ def _rebuilt(value: Any, change: Callable) -> Any:
     if isinstance(value, slice):
         return slice(change(value.start), change(value.stop), change(value.step))
     if _is_slices(value):
-        return type(value)(change(value.values), change(value.indices), value.dense_shape)
+        return type(value)(change(value.values), change(value.indices), value._static_shape)
     return value
 
 
@@ -219,7 +219,7 @@ def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.copy()
     is_subclass = isinstance(value, (dict, list)) and type(value) not in (dict, list, collections.OrderedDict)
-    if _parts(value) is None or is_subclass:
+    if parts_of(value) is None or is_subclass:
         raise UnknownError(f"an argument is a {type(value).__name__}")
     return _rebuilt(value, lambda part: frozen(part, knows))
 
@@ -311,7 +311,7 @@ class Recording:
         """Notes that a call has made these objects."""
         if _is_made(value):
             self._known.setdefault(id(value), value)
-        parts = _parts(value)
+        parts = parts_of(value)
         if parts is not None:
             for part in parts:
                 self._learn(part)
@@ -439,7 +439,7 @@ def tensors(value: Any) -> Iterator[Any]:
     """The tensors of a structure, in the order of its parts."""
     if isinstance(value, _native.Tensor):
         yield value
-    for part in _parts(value) or ():
+    for part in parts_of(value) or ():
         yield from tensors(part)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from . import _namespace, _native, _raw_ops as raw, dtypes
-from ._common import select_rows
+from ._common import check_count, select_rows
 from ._ops.segment import unsorted_segment_mean, unsorted_segment_sqrt_n
 from .crossing import cross, cross_hashed
 from .errors import InvalidArgumentError
@@ -181,6 +181,7 @@ def split(sp_input: SparseTensor, num_split: int, axis: int, name: str | None = 
     """Parts along an axis; the first ones are one larger if its size is no multiple."""
     shape = list(sp_input.shape)
     axis = _axis(axis, len(shape))
+    check_count("split", "num_split", num_split)
     if not 1 <= num_split <= shape[axis]:
         raise InvalidArgumentError(f"num_split must be in [1, {shape[axis]}], got {num_split}")
     parts, at = [], 0

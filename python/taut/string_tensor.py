@@ -58,9 +58,17 @@ def _compared(name: str) -> Callable:
             return {"equal": False, "not_equal": True}.get(name, NotImplemented)
         if hasattr(type(other), "__taut_shape__"):
             return NotImplemented
-        return _native.string_compare(self, _native.string_tensor(other), name)
+        other = _native.string_tensor(other)
+        if name in ("equal", "not_equal") and not _fit(self.shape, other.shape):
+            return _native.own_tensor(name == "not_equal", dtypes.bool)
+        return _native.string_compare(self, other, name)
 
     return compare
+
+
+def _fit(a: Any, b: Any) -> bool:
+    """Whether two shapes can be broadcast together."""
+    return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b)))
 
 
 def _add(self: StringTensor, other: Any) -> StringTensor:

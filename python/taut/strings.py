@@ -268,6 +268,10 @@ def to_number(input: Any, out_type: Any = dtypes.float32, name: str | None = Non
     return _on_values(lambda x: _native.string_to_number(x, dtype), input)
 
 
+#: The most characters that a number is filled to, and the most digits that it is written with.
+_MOST_DIGITS = 65535
+
+
 def as_string(
     input: Any,
     precision: int = -1,
@@ -282,6 +286,9 @@ def as_string(
         raise InvalidArgumentError("scientific and shortest must not both be True")
     if len(fill) > 1 or fill not in ("", " ", "0", "-", "+"):
         raise InvalidArgumentError(f"fill must be '', ' ', '0', '-' or '+', got {fill!r}")
+    for what, number in (("precision", precision), ("width", width)):
+        if number > _MOST_DIGITS:
+            refuse("as_string", f"{what} must be <= {_MOST_DIGITS}, got {number}")
 
     def write(x: Any) -> Any:
         x = _native.as_tensor(x)

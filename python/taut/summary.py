@@ -238,7 +238,10 @@ def _write(tag: str, step: Any, metadata: Any, made: Callable[[Any], Any], data:
     if _native.is_tracing():
         from ._ops.py_function import py_function
 
-        py_function(record, [data, _native.as_tensor(step)], [])
+        if isinstance(data, _native.StringTensor):  # Strings of a traced function are constants.
+            py_function(lambda number: record(data, number), [_native.as_tensor(step)], [])
+        else:
+            py_function(record, [data, _native.as_tensor(step)], [])
     else:
         record(data, step)
     return True

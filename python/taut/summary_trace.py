@@ -104,14 +104,15 @@ def trace_off() -> None:
 def trace_export(name: str, step: Any = None, profiler_outdir: str | None = None) -> None:
     """Ends the trace: writes the graphs of the functions that were called, and the profile if there is one.
 
-    A graph is that of a plan: a node per step, with its line. The folder of the profile is that of `trace_on`.
+    A graph is that of a plan: a node per step, with its line. The folder of the profile is that of `trace_on`;
+    without a profile, none is written to.
     """
     global _current
     from . import summary
 
     if _current is None:
         raise ValueError("Must enable trace before export through tf.summary.trace_on.")
-    if profiler_outdir is not None and profiler_outdir != _current.folder:
+    if _current.folder is not None and profiler_outdir not in (None, _current.folder):
         raise ValueError(f"trace_export: profiler_outdir must be that of trace_on, {_current.folder!r}")
     if _current.notes_graphs:
         # Of a `RunMetadata`, field 4 is a function's graphs, of which field 2 is the one before optimization.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, _raw_ops as raw, nest
-from ._common import refuse, refuse_option
+from ._common import refuse
 from .errors import DTypeError, DynamicShapeError, InvalidArgumentError
 from .open_variable import OpenVariable
 from .recording import call_recorded, recorded
@@ -82,16 +82,44 @@ class GradientTape(_native.GradientTape):
 
         The gradient is None where there is no dependency: `explain_none(target, source)` says why.
         """
-        was_resized = False
+        was_resized = has_strings = False
         for leaf in nest.flatten([target, sources]):
             _check("gradient", leaf)
+            has_strings = has_strings or isinstance(leaf, _native.StringTensor)
             was_resized = was_resized or (type(leaf) is OpenVariable and bool(leaf._former))
         unconnected = UnconnectedGradients(unconnected_gradients).value
         if isinstance(target, (list, tuple, dict)) and isinstance(output_gradients, (list, tuple, dict)):
             output_gradients = nest.flatten(output_gradients)
+        if has_strings:
+            return self._gradient_of_numbers(target, sources, output_gradients, unconnected)
         if was_resized:
             return self._gradient_of_resized(target, sources, output_gradients, unconnected)
         return super().gradient(target, sources, output_gradients, unconnected)
+
+    def _gradient_of_numbers(self, target: Any, sources: Any, output_gradients: Any, unconnected: str) -> Any:
+        """The gradient where targets or sources are strings, which have none: their zeros are empty strings."""
+        targets = nest.flatten(target)
+        given = [None] * len(targets) if output_gradients is None else nest.flatten(output_gradients)
+        pairs = [pair for pair in zip(targets, given) if not isinstance(pair[0], _native.StringTensor)]
+        flat = nest.flatten(sources)
+        numbers = [one for one in flat if not isinstance(one, _native.StringTensor)]
+        found: list[Any] = [None] * len(numbers)
+        if pairs and numbers:
+            upstream = None if output_gradients is None else [one for _, one in pairs]
+            found = self.gradient([one for one, _ in pairs], numbers, upstream, unconnected)
+        elif unconnected == "zero":
+            found = [raw.zeros_like(one) for one in numbers]
+        rest = iter(found)
+        empty = np.vectorize(lambda _: b"", otypes=[object])
+        made = [
+            next(rest)
+            if not isinstance(one, _native.StringTensor)
+            else _native.as_tensor(empty(np.asarray(one)))
+            if unconnected == "zero"
+            else None
+            for one in flat
+        ]
+        return nest.pack_sequence_as(sources, made)
 
     def _gradient_of_resized(self, target: Any, sources: Any, output_gradients: Any, unconnected: str) -> Any:
         """The gradient for variables that may have been read with another size than they have now."""
@@ -220,13 +248,13 @@ def gradients(
 ) -> list:
     """Computes the gradients of the summed `ys` with respect to `xs`, inside a traced function.
 
-    Outside of traced functions, use tf.GradientTape. To exclude paths, use `tf.stop_gradient`.
+    Outside of traced functions, use tf.GradientTape. The tensors in `stop_gradients` are constants: no gradient flows
+    through the ops that computed them, but `xs` may be among them.
     """
-    refuse_option("gradients", "stop_gradients", stop_gradients, "mark the tensors with tf.stop_gradient instead")
     if not _native.is_tracing():
         raise RuntimeError("tf.gradients works only in a traced function: use tf.GradientTape")
     try:
-        found = _native.gradients(ys, xs, grad_ys)
+        found = _native.gradients(ys, xs, grad_ys, nest.flatten([] if stop_gradients is None else stop_gradients))
     except DynamicShapeError as reason:
         # Run op by op, the function would have no graph to differentiate.
         raise InvalidArgumentError(str(reason)) from None

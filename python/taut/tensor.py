@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, _raw_ops as raw, dtypes
+from ._common import refuse
+from .errors import DTypeError
 from .indexed_slices import IndexedSlices
 from .shape import TensorShape
 
@@ -97,8 +99,10 @@ def _round(self: Array, digits: int | None = None) -> Any:
     return raw.round(self)
 
 
-def _contains(self: Array, _value: Any) -> Any:
-    raise TypeError("`in` is not supported for tensors: use tf.reduce_any(tensor == value)")
+def _contains(self: Array, value: Any) -> bool:
+    if self.is_symbolic:
+        raise TypeError("`in` is not supported for traced tensors: use tf.reduce_any(tensor == value)")
+    return any(bool(part == value) for part in self)
 
 
 def _setitem(self: Array, _key: Any, _value: Any) -> None:
@@ -113,7 +117,10 @@ def _setitem(self: Array, _key: Any, _value: Any) -> None:
 
 def _set_shape(self: Array, shape: ShapeLike) -> None:
     """Raises ValueError unless the tensor can have this shape."""
-    self._seen_shape().assert_is_compatible_with(shape)
+    from ._ops.py_function import note_shape
+
+    if not note_shape(self, shape):
+        self._seen_shape().assert_is_compatible_with(shape)
 
 
 def _to_device(self: Array, device: Any, /, *, stream: Any = None) -> Array:
@@ -199,12 +206,15 @@ def _made(function: Callable, value: Any, dtype: Any) -> Tensor:
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
     """Creates a constant tensor. Writable arrays are copied, so that later changes do not affect the tensor.
 
-    With a shape, the elements are reshaped to it; a single element fills it.
+    With a shape, the elements are reshaped to it; a single element fills it. Another number of elements is a TypeError.
     """
     made = _made(_native.own_tensor, _listed(value, dtype), dtype)
     if shape is None:
         return made
     shape = TensorShape(shape)
+    if made.size not in (1, shape.num_elements()):
+        text = f"shape {shape} has {shape.num_elements()} elements, but the value has {made.size}"
+        refuse("constant", text, DTypeError)
     if made.size == 1 and shape.num_elements() != 1:
         return raw.broadcast_to(raw.reshape(made, []), shape)
     return raw.reshape(made, shape)
@@ -219,9 +229,12 @@ def convert_to_tensor(
     """
     if dtype is None and dtype_hint is not None and not isinstance(value, Array):
         try:
-            return _native.as_tensor(_listed(value, dtype_hint), dtype_hint)
+            hinted = _native.as_tensor(_listed(value, dtype_hint), dtype_hint)
         except (TypeError, ValueError):
-            pass
+            hinted = None
+        # A number that is written as a float is none, also if it is a whole one.
+        if hinted is not None and (not hinted.dtype.is_integer or _native.as_tensor(value).dtype.is_integer):
+            return hinted
     made = _made(_native.as_tensor, _listed(value, dtype), None if isinstance(value, Array) else dtype)
     if dtype is not None and made.dtype != dtypes.as_dtype(dtype):
         raise ValueError(

@@ -134,7 +134,8 @@ def _plain(array: Any) -> Any:
 def compute_gradient(f: Callable, x: Sequence, delta: float | None = None) -> tuple[tuple, tuple]:
     """The Jacobians of `f(*x)` by the tape and by finite differences, a matrix for each argument.
 
-    Rows are elements of the result, columns elements of the argument.
+    Rows are elements of the result, columns elements of the argument. A complex number counts as two elements: its real
+    and its imaginary part.
     """
     from .tape import GradientTape
 
@@ -144,24 +145,45 @@ def compute_gradient(f: Callable, x: Sequence, delta: float | None = None) -> tu
         made = f(*given)
     by_tape, by_differences = [], []
     for i, one in enumerate(given):
-        found = tape.jacobian(made, one, unconnected_gradients="zero")
-        by_tape.append(np.asarray(found).reshape(made.size, one.size))
-        by_differences.append(_differences(f, given, i, delta))
+        by_tape.append(_by_tape(tape, made, one))
+        by_differences.append(_differences(f, given, i, delta).reshape(by_tape[-1].shape))
     return tuple(by_tape), tuple(by_differences)
+
+
+def _reals(array: Any) -> Any:
+    """The elements, and those of complex numbers as pairs of real numbers."""
+    flat = np.ravel(np.asarray(array))
+    return flat.view(flat.real.dtype) if np.iscomplexobj(flat) else flat
+
+
+def _by_tape(tape: Any, made: Any, x: Any) -> Any:
+    """The Jacobian, row by row: the gradients for one element, or for one part of a complex element, of the result."""
+    rows = []
+    empty = np.zeros_like(np.asarray(made))
+    for place in np.ndindex(empty.shape):
+        for unit in (1, 1j) if np.iscomplexobj(empty) else (1,):
+            upstream = empty.copy()
+            upstream[place] = unit
+            found = tape.gradient(made, x, _native.as_tensor(upstream), unconnected_gradients="zero")
+            rows.append(_reals(found))
+    return np.array(rows, _reals(np.asarray(x)).dtype).reshape(_reals(empty).size, _reals(np.asarray(x)).size)
 
 
 def _differences(f: Callable, given: list, i: int, delta: float | None) -> Any:
     one = np.array(given[i])
-    step = delta or {2: 2.0**-4, 4: 2.0**-10}.get(one.dtype.itemsize, 2.0**-20)
+    real = one.real.dtype
+    step = delta or {2: 2.0**-4, 4: 2.0**-10}.get(real.itemsize, 2.0**-20)
     rows = []
     for place in np.ndindex(one.shape):
-        ends = []
-        for sign in (1, -1):
-            moved = one.copy()
-            moved[place] += sign * step
-            ends.append(np.asarray(f(*given[:i], _native.as_tensor(moved), *given[i + 1 :]), np.float64))
-        rows.append((ends[0] - ends[1]).reshape(-1) / (2 * step))
-    return np.array(rows).T.astype(one.dtype)
+        for unit in (1, 1j) if np.iscomplexobj(one) else (1,):
+            ends = []
+            for sign in (1, -1):
+                moved = one.copy()
+                moved[place] += sign * step * unit
+                end = _reals(np.asarray(f(*given[:i], _native.as_tensor(moved), *given[i + 1 :])))
+                ends.append(end.astype(np.float64))
+            rows.append((ends[0] - ends[1]) / (2 * step))
+    return np.array(rows).T.astype(real)
 
 
 def main(argv: list[str] | None = None) -> None:

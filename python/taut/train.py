@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from ._common import refuse
 from .checkpoint_options import CheckpointOptions, checked
 from .coordinator import Coordinator
 from .ema import ExponentialMovingAverage
-from .errors import NotFoundError
+from .errors import DynamicShapeError, FailedPreconditionError, NotFoundError, PermissionDeniedError
 from .example_protos import (
     BytesList,
     Example,
@@ -71,10 +72,12 @@ class Status:
         return self
 
     def assert_nontrivial_match(self) -> Status:
-        """Raises AssertionError unless at least one variable has a value from the file."""
+        """Raises AssertionError unless at least one object is also in the file."""
         self._reported = True
-        if self._restore is not None and not self._restore.taken - {"save_counter"}:
-            raise AssertionError(f"no variable matches a value of the checkpoint: {_some(self._restore.values)}")
+        if self._restore is None:
+            raise AssertionError("nothing is restored from the checkpoint None")
+        if not self._restore.has_matches():
+            raise AssertionError(f"no object matches one of the checkpoint: {_some(self._restore.values)}")
         return self
 
     def expect_partial(self) -> Status:
@@ -107,9 +110,35 @@ class Status:
             warnings.warn(f"{text}; call expect_partial() to silence this warning", stacklevel=2)
 
 
+def _is_saved(name: str, value: Any) -> bool:
+    """Whether an attribute of a checkpoint belongs to what it saves: private ones may be anything else, too."""
+    return name not in ("_counter", "_restores") and (not name.startswith("_") or _trackable.holds_states(value))
+
+
+def _check_eager(name: str) -> None:
+    """A function that reads or writes files runs op by op: it does so in each call."""
+    if _native.is_tracing():
+        refuse(name, "files are read and written in each call, with the values of that call", DynamicShapeError)
+
+
 def _some(names: Any) -> str:
     names = sorted(names)
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+class _FolderError(FailedPreconditionError, OSError):
+    """The folder of a checkpoint cannot be created. Also an OSError, as Python's own functions raise."""
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise _FolderError(f"{error.filename}: a file lies in the way of the folder {folder}") from None
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{error.filename}: the folder cannot be created") from None
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{error.filename}: the folder cannot be created: permission denied") from None
 
 
 class Checkpoint:
@@ -128,27 +157,30 @@ class Checkpoint:
     """
 
     def __repr__(self) -> str:
-        names = [name for name in vars(self) if not name.startswith("_")]
+        names = list(self._objects())
         return f"<tf.train.Checkpoint of {', '.join(names) if names else 'nothing'}>"
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
         self._counter: Variable | None = None
         self._restores: list[_trackable.Restore] = []
         for name, value in {**({} if root is None else {"root": root}), **kwargs}.items():
+            if name in kwargs and _trackable.part_named(root, name, value) is not value:
+                refuse("Checkpoint", f"{name} must not be the name of another object in root", ValueError)
             setattr(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_"):
+        is_saved = _is_saved(name, value)
+        if is_saved:
             _trackable.check_trackable(name, value)
             value = _trackable.watched(value)
         super().__setattr__(name, value)
-        if not name.startswith("_"):
+        if is_saved:
             for restore in self._restores:
                 restore.add(name, value)
             _trackable.variables_made(value)
 
     def _objects(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return {name: value for name, value in vars(self).items() if _is_saved(name, value)}
 
     def write(self, file_prefix: str, options: Any = None) -> str:
         """Writes the states to this file; its folder is created."""
@@ -158,6 +190,7 @@ class Checkpoint:
         return path
 
     def _write(self, path: str) -> str:
+        _check_eager("Checkpoint.write")
         for name, value in self._objects().items():
             _trackable.check_trackable(name, value)
         aliases: dict[str, str] = {}
@@ -165,7 +198,7 @@ class Checkpoint:
         states = [(name, leaf.as_variable()) for name, leaf in found.items()]
         if self._counter is not None:
             states.append(("save_counter", self._counter))
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        _make_folder(os.path.dirname(path) or ".")
         words = {_ALIASES: json.dumps(aliases)} if aliases else {}
         pairs = [name for name, state in states if state.dtype == dtypes.complex128]
         if pairs:
@@ -180,6 +213,7 @@ class Checkpoint:
     def read(self, save_path: str, options: Any = None) -> Status:
         """Restores the states from a file. Values whose variables do not exist yet wait until they are created."""
         checked("Checkpoint.read", options)
+        _check_eager("Checkpoint.read")
         _, tensors, words = _content(os.fspath(save_path))
         values = dict(tensors)
         counter = values.pop("save_counter", None)
@@ -196,6 +230,7 @@ class Checkpoint:
     def save(self, file_prefix: str, options: Any = None) -> str:
         """Writes the states to a numbered file; returns its path."""
         options = checked("Checkpoint.save", options)
+        _check_eager("Checkpoint.save")
         self.save_counter.assign_add(1)
         path = self._write(f"{os.fspath(file_prefix)}-{int(self.save_counter)}")
         _write_folder_state(os.path.dirname(path), path, [path])
@@ -230,14 +265,11 @@ _LATEST, _ALL, _TIME, _KEPT = (
 
 def _write_folder_state(folder: str, latest: str, paths: list[str], times: Any = (), kept: float | None = None) -> None:
     """Writes the file `checkpoint` of a folder, which names its checkpoints, in TensorFlow's text form."""
-    lines = [f'{_LATEST}: "{os.path.basename(latest)}"']
-    lines += [f'{_ALL}: "{os.path.basename(path)}"' for path in paths]
+    lines = [f"{_LATEST}: {json.dumps(os.path.relpath(latest, folder))}"]
+    lines += [f"{_ALL}: {json.dumps(os.path.relpath(path, folder))}" for path in paths]
     lines += [f"{_TIME}: {moment!r}" for moment in times]
     lines += [] if kept is None else [f"{_KEPT}: {kept!r}"]
-    temporary = os.path.join(folder, "checkpoint.tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    os.replace(temporary, os.path.join(folder, "checkpoint"))
+    _native.write_text(os.path.join(folder, "checkpoint"), "\n".join(lines) + "\n")
 
 
 def _read_folder_state(folder: str, name: str = "checkpoint") -> dict[str, list[str]]:
@@ -245,8 +277,8 @@ def _read_folder_state(folder: str, name: str = "checkpoint") -> dict[str, list[
     found: dict[str, list[str]] = {}
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
-            for key, value in re.findall(r'^(\w+): "?(.*?)"?$', file.read(), re.MULTILINE):
-                found.setdefault(key, []).append(value)
+            for key, value in re.findall(r"^(\w+): (.*)$", file.read(), re.MULTILINE):
+                found.setdefault(key, []).append(json.loads(value) if value.startswith('"') else value)
     except FileNotFoundError:
         pass
     return found
@@ -287,7 +319,7 @@ class CheckpointManager:
         self._most, self._hours = max_to_keep, keep_checkpoint_every_n_hours
         self._steps, self._interval, self._init = step_counter, checkpoint_interval, init_fn
         self._last_step = None if last_checkpoint_step is None else int(last_checkpoint_step)
-        os.makedirs(self._directory, exist_ok=True)
+        _make_folder(self._directory)
         state = _read_folder_state(self._directory)
         times = [float(moment) for moment in state.get(_TIME, [])]
         names = state.get(_ALL, [])
@@ -298,7 +330,8 @@ class CheckpointManager:
             for path, moment in zip((os.path.join(self._directory, name) for name in names), moments)
             if os.path.exists(path)
         }
-        self._latest = latest_checkpoint(self._directory)
+        # Whether it still exists or not: a run must not start from the beginning because its last file is gone.
+        self._latest = os.path.join(self._directory, state[_LATEST][0]) if _LATEST in state else None
         self._preserved = float(state[_KEPT][0]) if _KEPT in state else time.time()
 
     def __repr__(self) -> str:
@@ -335,6 +368,7 @@ class CheckpointManager:
         Without `check_interval`, None only if it was saved at this step already.
         """
         options = checked("CheckpointManager.save", options)
+        _check_eager("CheckpointManager.save")
         if not self._is_due(check_interval):
             return None
         self._checkpoint.save_counter.assign_add(1)
@@ -367,10 +401,12 @@ class CheckpointManager:
         while self._most is not None and len(self._managed) > self._most:
             path, moment = next(iter(self._managed.items()))
             del self._managed[path]
-            if self._hours is not None and moment - self._hours * 3600 >= self._preserved:
+            if self._hours and moment - self._hours * 3600 >= self._preserved:
                 self._preserved = moment
-            elif os.path.exists(path):
-                os.remove(path)
+            else:
+                # Another manager of the folder may have removed it.
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
 
     def restore_or_initialize(self) -> str | None:
         """Restores the latest checkpoint, if there is one, and returns its path; else calls `init_fn`."""
@@ -389,7 +425,7 @@ def _content(ckpt_dir_or_file: str) -> tuple[str, list, dict[str, str]]:
     if os.path.isdir(path):
         latest = latest_checkpoint(path)
         if latest is None:
-            raise NotFoundError(f"no checkpoint found in {path}")
+            raise ValueError(f"no checkpoint found in {path}")
         path = latest
     if not os.path.exists(path):
         raise NotFoundError(f"no checkpoint found at {path}")

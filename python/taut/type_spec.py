@@ -359,8 +359,8 @@ class IndexedSlicesSpec(TypeSpec):
     @classmethod
     def from_value(cls, value: Any) -> IndexedSlicesSpec:
         """The specification of a sparse gradient."""
-        shaped = None if value.dense_shape is None else "int64"
-        return cls(value.dense_shape, value.values.dtype, value.indices.dtype, shaped, value.indices.shape)
+        shaped = None if value.dense_shape is None else value.dense_shape.dtype
+        return cls(value.shape, value.values.dtype, value.indices.dtype, shaped, value.indices.shape)
 
 
 class TensorArraySpec(TypeSpec):

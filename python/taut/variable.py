@@ -14,7 +14,9 @@ import numpy as np
 from . import _native, _raw_ops as raw, slices
 from ._common import refuse, refuse_option
 from ._ops.scopes import get_current_name_scope, scoped_name
-from .function import variable_created
+from .dtypes import as_dtype, int32, int64, string
+from .errors import DTypeError, DynamicShapeError, OperatorNotAllowedInGraphError, OutOfRangeError
+from .function import initial_value_unknown, variable_created
 from .indexed_slices import IndexedSlices
 from .open_variable import OpenVariable, refuse_in_place
 from .shape import TensorShape
@@ -143,7 +145,15 @@ class Variable(_native.Variable, metaclass=_VariableClass):
         variable_created()
         if get_current_name_scope():
             name = scoped_name(name or "Variable")
-        made: Any = _native.Variable.__new__(cls, value, trainable is not False, name, dtype)
+        if _is_of_strings(value, dtype):
+            remedy = "keep strings in an object of Python, or in a table of tf.lookup"
+            refuse("Variable", f"variables of strings are not supported\n  help: {remedy}", DTypeError)
+        try:
+            made: Any = _native.Variable.__new__(cls, value, trainable is not False, name, dtype)
+        except OperatorNotAllowedInGraphError as error:
+            if isinstance(error, DynamicShapeError) or "depends on an argument of the function" not in str(error):
+                raise
+            raise initial_value_unknown() from None
         made._constraint = constraint
         made._synchronization = synchronization or VariableSynchronization.AUTO
         made._aggregation = aggregation or VariableAggregation.NONE
@@ -274,7 +284,8 @@ class Variable(_native.Variable, metaclass=_VariableClass):
         from ._ops.segment import unsorted_segment_prod
 
         # A row that occurs more than once is divided by the product.
-        values, indices = _typed(self, sparse_delta.values), _native.as_tensor(sparse_delta.indices)
+        indices = _native.as_tensor(sparse_delta.indices)
+        values = self._row_values(sparse_delta.values, indices)
         divide = truncatediv if self.dtype.is_integer else raw.div
         return self.assign(divide(self, unsorted_segment_prod(values, indices, self.shape[0])))
 
@@ -306,6 +317,26 @@ class Variable(_native.Variable, metaclass=_VariableClass):
         """Takes the minimum with slices at the coordinates along the last axis of `indices`."""
         return self._slices("min", indices, updates)
 
+    def batch_scatter_update(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
+        """Replaces rows of each batch: the axes of the indices but the last are the batch's."""
+        indices = _native.as_tensor(sparse_delta.indices)
+        batch = [int(size) for size in indices.shape[:-1]]
+        places = [raw.reshape(raw.cast(axis, indices.dtype), [*batch, 1]) for axis in np.indices(batch)]
+        spread = [raw.broadcast_to(place, indices.shape) for place in places]
+        return self._slices("update", raw.stack([*spread, indices], -1), sparse_delta.values)
+
+    def count_up_to(self, limit: int) -> _native.Tensor:
+        """Adds 1 to an integer scalar that is less than `limit`, and returns the value before; else an OutOfRangeError."""
+        if self.dtype not in (int32, int64):
+            refuse("count_up_to", f"the variable must be int32 or int64, got {self.dtype.name}")
+        before = self.read_value()
+        if int(before) >= limit:
+            refuse("count_up_to", f"reached the limit of {limit}", OutOfRangeError)
+        self.assign_add(1)
+        return before
+
     def sparse_read(self, indices: TensorLike, name: str | None = None) -> _native.Tensor:
         """Gathers rows by index."""
         return raw.gather(self, indices)
@@ -315,7 +346,13 @@ class Variable(_native.Variable, metaclass=_VariableClass):
         return raw.gather_nd(self, indices)
 
     def _rows(self, how: str, delta: IndexedSlices) -> Variable:
-        return self._slices(how, raw.expand_dims(_native.as_tensor(delta.indices), -1), delta.values)
+        indices = _native.as_tensor(delta.indices)
+        return self._slices(how, raw.expand_dims(indices, -1), self._row_values(delta.values, indices))
+
+    def _row_values(self, values: Any, indices: _native.Tensor) -> Any:
+        """The values of rows; a scalar stands for all of their elements."""
+        values = _typed(self, values)
+        return values if np.ndim(values) else raw.broadcast_to(values, [*indices.shape, *self.shape[1:]])
 
     def _slices(self, how: str, indices: TensorLike, updates: TensorLike) -> Variable:
         self._scatter(how, indices, _typed(self, updates))
@@ -340,6 +377,16 @@ class Variable(_native.Variable, metaclass=_VariableClass):
 
     def __copy__(self) -> Variable:
         return self.__deepcopy__({})
+
+
+def _is_of_strings(value: Any, dtype: DTypeLike) -> bool:
+    """Whether an initial value is made of strings."""
+    if dtype is not None and as_dtype(dtype) == string:
+        return True
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    return isinstance(value, (str, bytes, _native.StringTensor)) or kind in ("S", "U")
 
 
 def _restored(value: TensorLike, trainable: bool, name: str | None, dtype: DTypeLike) -> Variable:

@@ -420,3 +420,27 @@ def test_the_standards_corners():
         xp.expand_dims(xp.zeros(()), axis=2)
     device = xp.__array_namespace_info__().default_device()
     assert xp.from_dlpack(xp.zeros(2), device=device).device == xp.zeros(2, device=device).device == device
+
+
+def test_python_complex_numbers_have_the_default_type():
+    default = xp.__array_namespace_info__().default_dtypes()["complex floating"]
+    for value in (1j, [1j, 2.0], [[1, 2j], [True, 0.5]]):
+        made = xp.asarray(value)
+        assert made.dtype == default
+        np.testing.assert_array_equal(np.asarray(made), np.asarray(value))
+    assert xp.full((2,), 1j).dtype == xp.linspace(0, 1j, 3).dtype == default
+    assert xp.asarray([1j], dtype=xp.complex128).dtype == xp.asarray(np.complex128(1j)).dtype == xp.complex128
+    fails(TypeError, "cannot be converted to float32", lambda: xp.asarray([1.0, 1j], dtype=xp.float32))
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_linspace_between_complex_numbers(endpoint):
+    for start, stop in ((0, 1j), (1 - 2j, 3.0), (2.5, 2.5 + 8j)):
+        for dtype in ("complex64", "complex128"):
+            got = xp.linspace(start, stop, 5, dtype=getattr(xp, dtype), endpoint=endpoint)
+            assert got.dtype.name == dtype
+            np.testing.assert_allclose(np.asarray(got), np.linspace(start, stop, 5, endpoint=endpoint), rtol=1e-6)
+    arrays = xp.linspace(xp.asarray(0.0), xp.asarray(2j), 3)
+    assert np.asarray(arrays).tolist() == [0j, 1j, 2j]
+    assert np.asarray(xp.linspace(0, 1, 3, dtype=xp.complex64)).tolist() == [0, 0.5, 1]
+    fails(TypeError, "dtype must be complex", lambda: xp.linspace(0, 1j, 3, dtype=xp.float32))

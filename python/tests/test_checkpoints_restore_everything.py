@@ -177,7 +177,7 @@ def test_a_partial_restore(tmp_path):
         with pytest.raises(AssertionError, match=r"without a value in the checkpoint: c"):
             check()
     status.assert_nontrivial_match().expect_partial()
-    with pytest.raises(AssertionError, match="no variable matches"):
+    with pytest.raises(AssertionError, match="no object matches"):
         tf.train.Checkpoint(x=tf.Variable(0.0)).read(path).assert_nontrivial_match()
 
 

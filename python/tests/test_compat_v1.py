@@ -153,7 +153,9 @@ def test_every_name_of_the_namespace_resolves():
     assert tf.compat.v2 is tf and tf.compat.v1.keras is tf.keras
 
 
-@pytest.mark.parametrize("name", ["Session", "placeholder", "get_variable", "scan", "train", "image.extract_glimpse"])
+@pytest.mark.parametrize(
+    "name", ["Session", "placeholder", "get_variable", "boolean_mask", "train", "image.extract_glimpse"]
+)
 def test_what_belongs_to_tensorflow_1_is_missing_with_a_remedy(name):
     thing = tf.compat.v1
     with pytest.raises(AttributeError, match=r"tf.compat.v1.* is missing here"):

@@ -378,3 +378,15 @@ def test_only_the_lower_triangle_and_the_real_diagonal_of_a_hermitian_matrix_are
     np.testing.assert_array_equal(tf.linalg.cholesky(other).numpy(), tf.linalg.cholesky(hermitian).numpy())
     np.testing.assert_array_equal(tf.linalg.eigvalsh(other).numpy(), tf.linalg.eigvalsh(hermitian).numpy())
     np.testing.assert_array_equal(tf.linalg.eigh(other)[1].numpy(), tf.linalg.eigh(hermitian)[1].numpy())
+
+
+def test_linspace_between_complex_numbers():
+    assert tf.linspace(0j, 1j, 3).numpy().tolist() == [0j, 0.5j, 1j]
+    line = tf.linspace(tf.constant(0j), tf.constant(1 + 1j), 5)
+    assert line.dtype == tf.complex128
+    assert line.numpy().tolist() == [0j, 0.25 + 0.25j, 0.5 + 0.5j, 0.75 + 0.75j, 1 + 1j]
+    rows = tf.linspace(tf.constant([0j, 2.0 + 1j]), tf.constant([1j, 4]), 3, axis=1)
+    assert rows.numpy().tolist() == [[0j, 0.5j, 1j], [2 + 1j, 3 + 0.5j, 4]]
+    assert tf.linspace(tf.constant(1j, tf.complex64), tf.constant(2, tf.complex64), 1).numpy().tolist() == [1j]
+    # Mixed types are promoted; TensorFlow refuses them.
+    assert tf.linspace(0.0, tf.constant(1j), 2).numpy().tolist() == [0j, 1j]

@@ -262,7 +262,7 @@ def test_reducers_and_other_transformations():
     assert listed(numbers().apply(experimental.take_while(lambda x: x < 3))) == [0, 1, 2]
     assert listed(experimental.from_list([(1, 2.0), (3, 4.0)]))[1] == (3, 4.0)
     padded = Dataset.from_tensor_slices({"a": [1, 2]}).apply(experimental.pad_to_cardinality(3))
-    assert [(int(x["a"]), bool(x["valid"])) for x in padded] == [(1, True), (2, True), (1, False)]
+    assert [(int(x["a"]), bool(x["valid"])) for x in padded] == [(1, True), (2, True), (0, False)]
 
 
 def test_specs_of_values():

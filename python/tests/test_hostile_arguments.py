@@ -1,5 +1,8 @@
 """Arguments that are huge, zero or of a wrong type are refused before anything is computed or allocated."""
 
+import subprocess
+import sys
+
 import pytest
 
 import taut as tf
@@ -215,3 +218,72 @@ def test_datasets_of_very_many_stages_are_refused():
     with pytest.raises(ValueError, match="at most 4096 stages"):
         for _ in range(5000):
             dataset = dataset.skip(0)
+
+
+def test_crops_of_batch_to_space_lie_inside_the_image():
+    x = tf.ones([4, 4, 4, 1])
+    for crops in ([[100, 100], [0, 0]], [[4, 5], [0, 0]], [[-1, 0], [0, 0]], [[2**62, 2**62], [0, 0]]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="crops must be >= 0 and at most 8 together"):
+            tf.batch_to_space(x, [2, 2], crops)
+    assert tf.batch_to_space(x, [2, 2], [[4, 4], [0, 0]]).shape == [1, 0, 8, 1]
+
+
+def test_widths_of_numbers_in_strings_are_bounded():
+    for options in ({"width": 2**31 - 1}, {"precision": 10**5}, {"width": 10**9, "fill": "0"}):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be <= 65535"):
+            tf.strings.as_string(1.5, **options)
+    assert len(tf.strings.as_string(1.5, width=65535).numpy()) == 65535
+
+
+def test_binomial_samples_take_no_time_that_grows_with_the_trials():
+    counts = tf.constant([1e3, 1e6, 1e9, 1e12, 1e18], tf.float64)
+    chances = tf.constant([0.4, 0.9, 0.5, 0.25, 0.5], tf.float64)
+    samples = tf.random.stateless_binomial([4000, 5], [1, 2], counts, chances, tf.float64).numpy()
+    mean, variance = (counts * chances).numpy(), (counts * chances * (1 - chances)).numpy()
+    assert (abs(samples.mean(0) - mean) < 5 * (variance / 4000) ** 0.5).all()
+    assert (abs(samples.var(0) / variance - 1) < 0.12).all()
+
+
+def test_normal_samples_far_from_the_mean_lie_in_their_interval():
+    # Beyond a, samples exceed it by 1 / a on average.
+    sample = tf.random.stateless_parameterized_truncated_normal
+    for low, high in ((100.0, 101.0), (-101.0, -100.0), (37.5, 60.0), (8.0, float("inf"))):
+        x = abs(sample([4000], [1, 2], 0.0, 1.0, low, high).numpy().astype("f8"))
+        nearest = min(abs(low), abs(high))
+        assert x.min() >= nearest
+        assert abs((x.mean() - nearest) * nearest - 1) < 0.1
+
+
+def test_as_many_seeds_as_results():
+    for split in (tf.random.split, tf.random.experimental.stateless_split):
+        with pytest.raises(ValueError, match=r"num must be in \[0, 1048576\]"):
+            split([1, 2], 2**40)
+
+
+def test_binomial_samples_of_a_generator_and_its_reset():
+    generator = tf.random.Generator.from_seed(3)
+    state = generator.state.read_value()
+    first = generator.binomial([1000], 50.0, 0.9)
+    assert first.dtype == tf.int32 and abs(float(tf.reduce_mean(tf.cast(first, tf.float64))) - 45.0) < 0.4
+    assert bool(tf.reduce_any(generator.binomial([1000], 50.0, 0.9) != first))
+    generator.reset(state)
+    assert bool(tf.reduce_all(generator.binomial([1000], 50.0, 0.9) == first))
+
+
+def test_arguments_whose_methods_call_the_function():
+    # In a process of its own: a function that waits for itself would not return.
+    text = """
+import taut as tf
+f = tf.function(lambda a: 1.0)
+class Argument:
+    def __hash__(self):
+        return int(f(3))
+    def __eq__(self, other):
+        return f(4) == 1.0 and self is other
+    def __repr__(self):
+        return str(f(5))
+first, second = Argument(), Argument()
+print(*(float(f(a)) for a in (first, second, first, [second])), len(f.traces) >= 5)
+"""
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "1.0 1.0 1.0 1.0 True"), ran.stderr[-2000:]

@@ -53,7 +53,7 @@ def test_linspace():
     for axis in (0, 1, -1):
         got = tf.linspace([0.0, 1.0], [10.0, 30.0], 5, axis=axis)
         np.testing.assert_allclose(got, np.linspace([0, 1], [10, 30], 5, axis=axis), rtol=1e-6)
-    fails(ValueError, "linspace", lambda: tf.linspace(0.0, 1.0, 0))
+    fails(ValueError, "linspace", lambda: tf.linspace(0.0, 1.0, -1))
 
 
 def test_one_hot():

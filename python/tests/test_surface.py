@@ -22,7 +22,6 @@ INTERNAL = {
     "avg_pool_gradient",
     "conv_filter_gradient",
     "conv_input_gradient",
-    "full_like",
     "keep_bits",
     "max_pool_gradient",
     "pack_bits",

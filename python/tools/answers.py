@@ -1,5 +1,5 @@
 """Writes TensorFlow's results of the calls in `python/tests`: of strings, complex numbers, ragged tensors, CSV, Keras's
-preprocessing, and the steps of its tutorials on data. Run it where TensorFlow and pandas are installed.
+preprocessing, the steps of its tutorials on data, and programs of its guides. Run it where TensorFlow and pandas are installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def plain(value: Any) -> Any:
         return {"type": value.dtype.name, "shape": list(array.shape), "values": _values(array.tolist())}
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
-    return _values(value)
+    return _values(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
 def _values(value: Any) -> Any:
@@ -45,6 +45,9 @@ def main() -> None:
     sys.path[:0] = [str(TESTS), str(TESTS / "keras")]
     import complex_cases
     import csv_cases
+    import guide_cases
+    import guide_model_cases
+    import guide_text_cases
     import keras
     import preprocessing_cases
     import ragged_cases
@@ -63,7 +66,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             answers[name] = plain(case(tf, folder))
     _write(TESTS / "csv_answers.json", answers)
-    for kind, cases in (("preprocessing", preprocessing_cases.CASES), ("tutorial", tutorial_cases.CASES)):
+    guides = guide_cases.CASES | guide_model_cases.CASES | guide_text_cases.CASES
+    for kind, cases in (
+        ("preprocessing", preprocessing_cases.CASES),
+        ("tutorial", tutorial_cases.CASES),
+        ("guide", guides),
+    ):
         answers = {}
         for name, case in cases.items():
             with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,7 @@ def test_the_gradient_of_a_lookup_has_the_size_of_the_lookup(traced):
                 loss = tf.reduce_sum(f(ids))
             gradient = tape.gradient(loss, table)
         assert isinstance(gradient, tf.IndexedSlices)
-        assert gradient.dense_shape == (vocabulary, 8)
+        assert gradient.shape == (vocabulary, 8)
         assert gradient.indices.numpy().tolist() == [3, 1, 3, 7]
         assert gradient.values.numpy().tolist() == [[2.0] * 8] * 4
         assert gradient.nbytes == 4 * 8 * FLOAT + gradient.indices.nbytes

@@ -24,9 +24,14 @@ pub fn environment() -> Result<PathBuf> {
     environment_of("target/venv", PACKAGES)
 }
 
+/// What TensorFlow's answers and the exchange of files need. TensorBoard, which opens event files, imports `pkg_resources`, which
+/// setuptools has until version 80.
+const TENSORFLOW: &[&str] =
+    &["tensorflow>=2.21,<2.22", "pandas>=2.2,<4", "tensorboard>=2.20,<3", "setuptools<81"];
+
 /// The interpreter of an environment with TensorFlow, for its answers.
 pub fn tensorflow() -> Result<PathBuf> {
-    environment_of("target/tensorflow", &["tensorflow>=2.21,<2.22", "pandas>=2.2,<4"])
+    environment_of("target/tensorflow", TENSORFLOW)
 }
 
 fn environment_of(folder: &str, packages: &[&str]) -> Result<PathBuf> {

@@ -1,10 +1,12 @@
-"""Clipping by norm."""
+"""Clipping by value and by norm."""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
 
 from .. import _native, _raw_ops as raw
 from .._common import refuse
@@ -16,8 +18,34 @@ from .norm import global_norm
 if TYPE_CHECKING:
     from .._typing import AxisLike, TensorLike
 
-if TYPE_CHECKING:
-    from .._typing import TensorLike
+
+@overload
+def clip_by_value(
+    t: IndexedSlices, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> IndexedSlices: ...
+@overload
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Tensor: ...
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+    """Clips each element to `[clip_value_min, clip_value_max]`. Where the minimum exceeds the maximum, the result is the
+    minimum; NaN stays NaN.
+    """
+    if isinstance(t, IndexedSlices):
+        return t.with_values(clip_by_value(t.values, clip_value_min, clip_value_max))
+    bounds = (clip_value_min, clip_value_max)
+    if builtins.all(type(bound) in (int, float) for bound in bounds) and clip_value_min <= clip_value_max:
+        return raw.clip_by_value(t, clip_value_min, clip_value_max)
+    t = as_tensor(t)
+    return _like("clip_by_value", raw.maximum(raw.minimum(t, clip_value_max), clip_value_min), t, bounds)
+
+
+def _like(function: str, made: Tensor, t: Tensor, bounds: Sequence) -> Tensor:
+    """The result, if the bounds have not broadcast it to another shape than that of `t`."""
+    if builtins.any(np.ndim(bound) for bound in bounds) and made.shape != t.shape:
+        message = f"the bounds must broadcast to the shape of t, {t.shape}, but the result has shape {made.shape}"
+        refuse(function, message, ValueError)
+    return made
 
 
 @overload
@@ -29,12 +57,12 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: AxisLike = None, na
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """Scales a tensor down to an L2 norm of at most `clip_norm`, over all axes or over `axes`."""
     if isinstance(t, IndexedSlices):
-        return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
+        return t.with_values(clip_by_norm(t.values, clip_norm, axes))
     t = as_tensor(t)
-    if not isinstance(clip_norm, _native.Array):
+    if isinstance(clip_norm, (int, float)) and clip_norm > 0:
         return raw.clip_by_norm(t, clip_norm, axes)
-    size = raw.norm(t, 2.0, axes, True)
-    return t * (clip_norm / raw.maximum(size, clip_norm))
+    size, clip_norm = raw.norm(t, 2.0, axes, True), raw.maximum(clip_norm, 0.0)
+    return _like("clip_by_norm", t * (clip_norm / raw.maximum(size, clip_norm)), t, [clip_norm])
 
 
 def clip_by_global_norm(

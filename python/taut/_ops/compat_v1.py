@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _raw_ops as raw
 from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
-from . import conv, histogram, losses, nn, normalization, pool, reduction
+from . import conv, histogram, losses, nn, normalization, pool, probabilities, reduction
 
 if TYPE_CHECKING:
     from .._typing import AxisLike, TensorLike
@@ -225,7 +225,7 @@ def avg_pool(
 def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
     """Softmax along an axis, the last one unless given."""
     axis = _one_of("softmax", axis=axis, dim=dim)
-    return reduction.softmax(logits, -1 if axis is None else axis)
+    return probabilities.softmax(logits, -1 if axis is None else axis)
 
 
 def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
@@ -317,6 +317,23 @@ def xw_plus_b(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str 
 def relu_layer(x: TensorLike, weights: TensorLike, biases: TensorLike, name: str | None = None) -> Tensor:
     """`relu(x @ weights + biases)`."""
     return raw.relu(xw_plus_b(x, weights, biases))
+
+
+def convolution(
+    input: TensorLike,
+    filter: TensorLike | None = None,
+    padding: Any = None,
+    strides: Any = None,
+    dilation_rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    filters: TensorLike | None = None,
+    dilations: Any = None,
+) -> Tensor:
+    """Computes a convolution with as many spatial dimensions as the filters have: one, two or three."""
+    filters = _one_of("convolution", filter=filter, filters=filters)
+    spread = _one_of("convolution", dilation_rate=dilation_rate, dilations=dilations)
+    return conv.convolution(input, filters, strides, padding, data_format, spread)
 
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: Any, name: str | None = None) -> Tensor:

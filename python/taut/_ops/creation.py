@@ -6,8 +6,9 @@ import builtins
 from typing import TYPE_CHECKING, Any
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import as_shape, as_tuple, cast_to, refuse, value_range
+from .._common import as_shape, as_tuple, cast_to, refuse, refuse_fraction, value_range
 from .._native import Tensor, as_tensor
+from .indexing import where
 
 if TYPE_CHECKING:
     from .._typing import DTypeLike, ShapeLike, TensorLike
@@ -43,6 +44,9 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         order = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
         typed.append(dtypes.int32 if whole else dtypes.float32)
         dtype = builtins.max(typed, key=lambda one: order.index(one) if one in order else -1)
+    if (step > 0 and first > last) or (step < 0 and first < last):
+        relation = "<=" if step > 0 else ">="
+        refuse("range", f"start must be {relation} limit for a delta of {step}, got start={first} and limit={last}")
     return raw.range(first, last, step, dtype)
 
 
@@ -53,18 +57,23 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     stop = as_tensor(stop, start.dtype) if not isinstance(stop, _native.Array) else stop
     if start.dtype.is_integer:
         start = raw.cast(start, dtypes.float32)
+    if stop.dtype.is_complex and not start.dtype.is_complex:
+        start = raw.cast(start, stop.dtype)
     stop = cast_to(stop, start.dtype)
-    if num < 1:
-        refuse("linspace", f"num must be >= 1, got {num}")
-    if numbers and not (start.ndim or stop.ndim):
+    if num < 0:
+        refuse("linspace", f"num must be >= 0, got {num}")
+    is_complex = start.dtype.is_complex
+    if numbers and not (start.ndim or stop.ndim or is_complex):
         return raw.linspace(float(start), float(stop), num, True, start.dtype)
     shape = (start + stop).shape
     axis = axis % (len(shape) + 1)
     steps = [num if i == axis else 1 for i in builtins.range(len(shape) + 1)]
-    part = raw.reshape(raw.linspace(0.0, 1.0, num, True, start.dtype), steps)
+    of_parts = start.dtype.real_dtype if is_complex else start.dtype
+    part = raw.reshape(raw.linspace(0.0, 1.0, num, True, of_parts), steps)
     start, stop = (raw.expand_dims(raw.broadcast_to(end, shape), axis) for end in (start, stop))
     # The last value is exactly `stop`, free of rounding error.
-    return raw.where(raw.equal(part, 1.0), stop, start + (stop - start) * part) if num > 1 else start
+    between = start + (stop - start) * (raw.cast(part, start.dtype) if is_complex else part)
+    return raw.where(raw.equal(part, 1.0), stop, between) if num != 1 else start
 
 
 def one_hot(
@@ -77,13 +86,21 @@ def one_hot(
     name: str | None = None,
 ) -> Tensor:
     """Creates a one-hot tensor: a new axis of size `depth` with `on_value` at each index and `off_value` elsewhere."""
+    given = [value for value in (on_value, off_value) if value is not None]
     if dtype is None:
-        given = [value for value in (on_value, off_value) if value is not None]
         dtype = as_tensor(given[0]).dtype if given else dtypes.float32
+    if dtypes.as_dtype(dtype) == dtypes.string:
+        if len(given) < 2:
+            refuse("one_hot", "on_value and off_value must both be given for strings", TypeError)
+        hot = raw.one_hot(indices, depth, True, False, -1 if axis is None else axis, dtypes.bool)
+        return where(hot, on_value, off_value)
     on, off = (
         default if value is None else value.item() if hasattr(value, "item") else value
         for value, default in ((on_value, 1), (off_value, 0))
     )
+    if dtypes.as_dtype(dtype).is_integer:
+        for value in (on, off):
+            refuse_fraction("one_hot", value)
     return raw.one_hot(indices, depth, on, off, -1 if axis is None else axis, dtype)
 
 
@@ -91,6 +108,8 @@ def sequence_mask(
     lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = dtypes.bool, name: str | None = None
 ) -> Tensor:
     """Creates masks whose first `lengths[i]` elements are true, of size `maxlen` (default: the largest length)."""
+    if lengths is None:
+        raise ValueError("sequence_mask: lengths must be a tensor of integers, got None")
     lengths = as_tensor(lengths)
     if maxlen is None:
         maxlen = max(value_range(lengths)[1], 0)

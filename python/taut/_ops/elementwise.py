@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import _raw_ops as raw, dtypes
@@ -118,8 +118,14 @@ def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """Computes `x / (1 + |x|)`."""
-    features = as_tensor(features)
-    return features / (1 + raw.abs(features))
+    from ..custom_gradient import custom_gradient
+
+    @custom_gradient
+    def computed(x: Tensor) -> tuple[Tensor, Callable]:
+        # The derivative of the quotient would be NaN at infinities.
+        return x / (1 + raw.abs(x)), lambda upstream: upstream / raw.square(1 + raw.abs(x))
+
+    return computed(as_tensor(features))
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:

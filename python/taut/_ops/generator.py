@@ -12,7 +12,17 @@ from .._common import cast_to, check_count
 from .._native import Tensor, as_tensor
 from ..variable import Variable
 from .index_shuffle import index_shuffle
-from .random import check_algorithm, draw_normal, draw_uniform, fold_in, next_key, seed_key, split, stateless_shuffle
+from .random import (
+    check_algorithm,
+    draw_normal,
+    draw_uniform,
+    fold_in,
+    next_key,
+    seed_key,
+    split,
+    stateless_binomial,
+    stateless_shuffle,
+)
 
 if TYPE_CHECKING:
     from .._typing import DTypeLike, ShapeLike, TensorLike
@@ -62,6 +72,10 @@ class Generator:
         """The state: a variable of two integers, which `from_state` takes."""
         return self._state
 
+    def reset(self, state: Any) -> None:
+        """Resets the generator to the state of another one."""
+        self._state.assign(seed_key("Generator.reset", state))
+
     def reset_from_seed(self, seed: int) -> None:
         """Resets the generator to a seed."""
         self._state.assign(as_tensor(np.array([int(seed) % 2**64, 0], np.uint64)))
@@ -103,6 +117,17 @@ class Generator:
     ) -> Tensor:
         """Samples from the uniform distribution on [minval, maxval)."""
         return draw_uniform("uniform", self._key(), shape, minval, maxval, dtype)
+
+    def binomial(
+        self,
+        shape: ShapeLike,
+        counts: TensorLike,
+        probs: TensorLike,
+        dtype: DTypeLike = dtypes.int32,
+        name: str | None = None,
+    ) -> Tensor:
+        """Samples from binomial distributions: the number of successes of `counts` trials."""
+        return stateless_binomial(shape, self._key(), counts, probs, dtype)
 
     def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: str | None = None) -> Tensor:
         """Uniform integers over the whole range of a type."""

@@ -164,7 +164,10 @@ def reverse_sequence(
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
-    """Scatters `updates` into a tensor of zeros; updates at equal coordinates add up."""
+    """Scatters `updates` into a tensor of zeros; updates at equal coordinates add up. Of booleans, any of them."""
+    updates = as_tensor(updates)
+    if updates.dtype == dtypes.bool:
+        return raw.not_equal(raw.scatter_nd(indices, raw.cast(updates, dtypes.int32), as_shape(shape)), 0)
     return raw.scatter_nd(indices, updates, as_shape(shape))
 
 

@@ -50,6 +50,8 @@ class constant_initializer(Initializer):  # noqa: N801
     """Initializes with one value, or with these elements."""
 
     def __init__(self, value: TensorLike = 0) -> None:
+        if isinstance(value, _native.Array):
+            raise TypeError(f"constant_initializer: value must be a number, a list or an array, got {value!r}")
         self.value = value
 
     def __call__(self, shape: ShapeLike, dtype: DTypeLike = None) -> _native.Tensor:

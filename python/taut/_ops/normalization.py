@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import _native, _raw_ops as raw
+from .. import _native, _raw_ops as raw, dtypes
 from .._common import as_ints, refuse
 from .._native import Tensor, as_tensor
-from .reduction import reduce_sum
+from .reduction import reduce_mean, reduce_sum
 
 if TYPE_CHECKING:
     from .._typing import AxisLike, TensorLike
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 def moments(
     x: TensorLike, axes: AxisLike, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Computes mean and variance over axes by a two-pass algorithm."""
+    """Computes mean and variance over axes by a two-pass algorithm; of integers, rounded toward zero at each step."""
+    x = as_tensor(x)
+    if x.dtype in (dtypes.int32, dtypes.int64):
+        squares = raw.squared_difference(x, reduce_mean(x, axes, True))
+        return reduce_mean(x, axes, keepdims), reduce_mean(squares, axes, keepdims)
     mean, variance = raw.moments(x, axes, keepdims)
     return mean, variance
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +13,10 @@ import numpy as np
 from .. import _native, dtypes
 from .._common import refuse
 from .._native import as_tensor
+from .._present_names import with_live_names
 from ..custom_gradient import custom_gradient
-from ..errors import (
-    DTypeError,
-    DynamicShapeError,
-    InvalidArgumentError,
-    ResourceExhaustedError,
-    UnimplementedError,
-)
+from ..errors import DTypeError, DynamicShapeError, raise_for
+from ..shape import TensorShape
 from ..spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -80,6 +78,7 @@ def _decorated(func: Callable, call: Callable, **options: Any) -> Callable:
 def _host_call(name: str, func: Any, inputs: list, form: Callable, types: Any, stateful: bool) -> Any:
     if not callable(func):
         refuse(name, f"func must be callable, got {func!r}", TypeError)
+    func = with_live_names(func)
     is_list = isinstance(types, (list, tuple))
     wanted = list(types) if is_list else [] if types is None else [types]
 
@@ -88,6 +87,8 @@ def _host_call(name: str, func: Any, inputs: list, form: Callable, types: Any, s
         if not wanted:
             return []
         if not is_list:
+            return [made]
+        if len(wanted) == 1 and not isinstance(made, (list, tuple)):
             return [made]
         if not isinstance(made, (list, tuple)) or len(made) != len(wanted):
             refuse(name, f"func must return {len(wanted)} values, one per element of Tout, got {made!r}")
@@ -101,24 +102,12 @@ def _host_call(name: str, func: Any, inputs: list, form: Callable, types: Any, s
     return made if is_list or not wanted else made[0]
 
 
-#: TensorFlow's classes for the errors that a function raises. Each is derived from Python's class, too.
-_CLASSES = {
-    ValueError: InvalidArgumentError,
-    TypeError: DTypeError,
-    MemoryError: ResourceExhaustedError,
-    NotImplementedError: UnimplementedError,
-}
-
-
 def _called(name: str, func: Callable, values: list) -> Any:
     """Calls a function of the user. Errors that have a class in TensorFlow are of that class, too."""
     try:
         return func(*values)
     except Exception as error:
-        kind = _CLASSES.get(type(error))
-        if kind is None:
-            raise
-        raise kind(f"{name}: {type(error).__name__}: {error}") from error
+        raise_for(name, error)
 
 
 def _without_traced_gradient(traced_call: Callable) -> Callable:
@@ -157,22 +146,18 @@ def _converted(name: str, made: Any, dtype: _native.DType) -> _native.Tensor:
     returns, as in TensorFlow.
     """
     is_array = isinstance(made, (np.ndarray, np.generic))
+    wanted = f"func must return the type of Tout, {dtype.name}"
     try:
         given = dtypes.as_dtype(made.dtype) if is_array or isinstance(made, _native.Array) else dtype
-        if _loses(given, dtype) and not (is_array and name == "py_function"):
-            refuse(name, f"func must return the type of Tout, {dtype.name}, got {given.name}", DTypeError)
-        tensor = as_tensor(made, dtype)
-        if given.is_integer and dtype.is_integer and not np.array_equal(np.asarray(tensor), np.asarray(made)):
-            refuse(
-                name,
-                f"func must return the type of Tout, {dtype.name}, got {made!r}, which exceeds its range",
-                DTypeError,
-            )
-        return tensor
+        is_lost = _loses(given, dtype) and not (is_array and name == "py_function")
+        tensor = None if is_lost else as_tensor(made, dtype)
     except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
-        refuse(name, f"func must return the type of Tout, {dtype.name}, got {made!r}: {error}", DTypeError)
+        refuse(name, f"{wanted}, got {made!r}: {error}", DTypeError)
+    if tensor is None:
+        refuse(name, f"{wanted}, got {given.name}", DTypeError)
+    if given.is_integer and dtype.is_integer and not np.array_equal(np.asarray(tensor), np.asarray(made)):
+        refuse(name, f"{wanted}, got {made!r}, which exceeds its range", DTypeError)
+    return tensor
 
 
 def _loses(given: _native.DType, wanted: _native.DType) -> bool:
@@ -181,11 +166,75 @@ def _loses(given: _native.DType, wanted: _native.DType) -> bool:
     return kinds[0] > kinds[1]
 
 
-def _traced_call(name: str, call: Callable, inputs: list, wanted: list, stateful: bool) -> list:
+class UnknownResultError(DynamicShapeError):
+    """The shape of the result of a Python function is not known in a trace."""
+
+
+class _Trial(threading.local):
+    shape: list[int] | None = None
+    made: list | None = None
+
+
+_trial = _Trial()
+
+
+@contextlib.contextmanager
+def with_trial_shape(shape: list[int]) -> Iterator[None]:
+    """Gives results whose shapes are not known a shape, in traces that only ask for specs."""
+    before = _trial.shape, _trial.made
+    _trial.shape, _trial.made = shape, []
+    try:
+        yield
+    finally:
+        _trial.shape, _trial.made = before
+
+
+def is_trial() -> bool:
+    """Whether a function is traced only for the specs of its results."""
+    return _trial.shape is not None
+
+
+def trial_shape(tensor: Any) -> Any:
+    """What is known of the shape of a result that was given a shape for a trial; None for other tensors."""
+    return next((shape for one, shape in _trial.made or () if one is tensor), None)
+
+
+def note_shape(tensor: Any, shape: Any) -> bool:
+    """Notes a shape that a program states for a tensor, if that was given one for a trial."""
+    for number, (one, known) in enumerate(_trial.made or ()):
+        if one is tensor:
+            assert _trial.made is not None
+            _trial.made[number] = (one, known.merge_with(TensorShape(shape)))
+            return True
+    return False
+
+
+def _has_all_sizes(spec: Any) -> bool:
+    return isinstance(spec, TensorSpec) and spec.shape.is_fully_defined()
+
+
+def _dtype_of(spec: Any) -> Any:
+    return spec.dtype if isinstance(spec, TensorSpec) else dtypes.as_dtype(spec)
+
+
+def _of_trial(wanted: list) -> list:
+    """Results for a trace that only asks for specs."""
+    made = []
     for spec in wanted:
-        if not isinstance(spec, TensorSpec) or not spec.shape.is_fully_defined():
+        shape: Any = spec.shape if _has_all_sizes(spec) else _trial.shape
+        made.append(_native.host_callback("numpy_function", list, [], [(_dtype_of(spec), list(shape))], True)[0])
+        if not _has_all_sizes(spec) and _trial.made is not None:
+            _trial.made.append((made[-1], TensorShape(getattr(spec, "shape", None))))
+    return made
+
+
+def _traced_call(name: str, call: Callable, inputs: list, wanted: list, stateful: bool) -> list:
+    if _trial.shape is not None:
+        return _of_trial(wanted)
+    for spec in wanted:
+        if not _has_all_sizes(spec):
             text = f"the shape of the result is known only when func has run: Tout is {spec!r}"
-            refuse(name, f"{text}\n  help: give a tf.TensorSpec with all sizes", DynamicShapeError)
+            refuse(name, f"{text}\n  help: give a tf.TensorSpec with all sizes", UnknownResultError)
 
     def call_for_bytes(values: list) -> list[bytes]:
         made = call(values)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import as_ints, as_shape, cast_to, is_number, refuse, value_range
+from .._common import as_ints, as_shape, cast_to, check_count, is_number, refuse, value_range
 from .._native import Tensor, as_tensor
 
 if TYPE_CHECKING:
@@ -363,7 +363,8 @@ def split(seed: Any, num: int = 2, alg: str = "auto_select") -> Tensor:
     check_algorithm("split", alg)
     seed = as_tensor(seed)
     key = seed_key("split", seed)
-    return cast_to(raw.stack([raw.fold_in(key, i) for i in range(int(num))], 0), seed.dtype)
+    count = check_count("split", "num", int(num))
+    return cast_to(raw.stack([raw.fold_in(key, i) for i in range(count)], 0), seed.dtype)
 
 
 def stateless_binomial(
@@ -381,14 +382,24 @@ def stateless_binomial(
 
 
 def draw_binomial(key: Tensor, shape: list[int], trials: Tensor, chances: Tensor) -> Tensor:
-    """Binomial samples as float64, by waiting times: geometric gaps between successes, as many as there are successes.
-
-    The rarer of success and failure is counted. A loop ends when all gaps together exceed the trials.
-    """
-    from ..control import while_loop
-
+    """Binomial samples as float64. The rarer of success and failure is counted: where few are expected, by waiting times,
+    otherwise by rejection, whose work does not grow with the trials."""
     trials, chances = raw.broadcast_to(trials, shape), raw.broadcast_to(chances, shape)
     rare = raw.minimum(chances, 1 - chances)
+    many = trials * rare >= _MANY_SUCCESSES
+    few = _few_successes(key, shape, raw.where(many, raw.zeros_like(trials), trials), rare)
+    found = raw.where(many, _many_successes(fold_in(key, -1), shape, trials, rare, many), few)
+    return raw.where(chances > 0.5, trials - found, found)
+
+
+#: The expected number of successes from which rejection is faster than waiting times; it is valid from 10.
+_MANY_SUCCESSES = 10.0
+
+
+def _few_successes(key: Tensor, shape: list[int], trials: Tensor, rare: Tensor) -> Tensor:
+    """Binomial samples by waiting times: geometric gaps between successes, until all gaps together exceed the trials."""
+    from ..control import while_loop
+
     scale = raw.log1p(-raw.clip_by_value(rare, 1e-300, 0.5))
 
     def running(number: Tensor, passed: Tensor, found: Tensor) -> Tensor:
@@ -401,8 +412,51 @@ def draw_binomial(key: Tensor, shape: list[int], trials: Tensor, chances: Tensor
 
     zero = raw.zeros_like(trials)
     start = raw.where(rare > 0, zero, trials + 1)
-    _, _, found = while_loop(running, step, (raw.full([], 0, dtypes.int64), start, zero))
-    return raw.where(chances > 0.5, trials - found, found)
+    return while_loop(running, step, (raw.full([], 0, dtypes.int64), start, zero))[2]
+
+
+def _many_successes(key: Tensor, shape: list[int], trials: Tensor, chances: Tensor, many: Tensor) -> Tensor:
+    """Binomial samples where `many` is true: transformed rejection with squeeze (BTRS, Hormann 1993).
+
+    Trials without a distribution (NaN, infinity) are their own result.
+    """
+    from ..control import while_loop
+
+    active = many & raw.is_finite(trials)
+    # Elements without a sample have the parameters of another one.
+    n, p = (
+        raw.where(active, trials, raw.full_like(trials, 40.0)),
+        raw.where(active, chances, raw.full_like(chances, 0.5)),
+    )
+    spread = raw.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a, middle = -0.0873 + 0.0248 * b + 0.01 * p, n * p + 0.5
+    alpha, ratio, mode = (2.83 + 5.1 / b) * spread, p / (1 - p), raw.floor((n + 1) * p)
+
+    def log_weight(k: Tensor) -> Tensor:
+        """The logarithm of the probability of k successes, up to a constant; that of the normal distribution where the
+        difference of the large terms would have no exact digits."""
+        exact = k * raw.log(ratio) - raw.lgamma(k + 1) - raw.lgamma(n - k + 1)
+        return raw.where(spread > 1e5, -0.5 * raw.square((k - n * p) / spread), exact)
+
+    top = log_weight(mode)
+
+    def running(number: Tensor, waits: Tensor, found: Tensor) -> Tensor:
+        return raw.any(waits)
+
+    def step(number: Tensor, waits: Tensor, found: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        draws = raw.stateless_uniform(fold_in(key, number), [2, *shape], 0.0, 1.0, dtypes.float64)
+        u, v = draws[0] - 0.5, 1 - draws[1]
+        edge = 0.5 - raw.abs(u)
+        k = raw.floor((2 * a / raw.maximum(edge, 1e-300) + b) * u + middle)
+        inside = (k >= 0) & (k <= n)
+        tried = raw.where(inside, k, mode)
+        bound = raw.log(v * alpha / (a / raw.maximum(edge * edge, 1e-300) + b))
+        accepted = inside & (((edge >= 0.07) & (v <= 0.92 - 4.2 / b)) | (bound <= log_weight(tried) - top))
+        return number + 1, waits & ~accepted, raw.where(waits & accepted, tried, found)
+
+    start = raw.where(active, mode, trials)
+    return while_loop(running, step, (raw.full([], 0, dtypes.int64), active, start))[2]
 
 
 def stateless_parameterized_truncated_normal(
@@ -423,9 +477,19 @@ def stateless_parameterized_truncated_normal(
     mean, spread, low, high = (cast_to(one, dtypes.float64) for one in given)
 
     def below(value: Tensor) -> Tensor:
-        return 0.5 * raw.erfc(-(value - mean) / (spread * 2**0.5))
+        return 0.5 * raw.erfc(-value / 2**0.5)
 
-    # The quantiles of uniform samples between those of the ends.
+    # Intervals above the mean are mirrored: probabilities near 0 are exact, those near 1 are not.
+    first, last = (low - mean) / spread, (high - mean) / spread
+    above = first > 0
+    first, last = raw.where(above, -last, first), raw.where(above, -first, last)
     draw = raw.stateless_uniform(key, sizes, 0.0, 1.0, dtypes.float64)
-    made = mean + spread * ndtri(below(low) + draw * (below(high) - below(low)))
+    # The quantiles of uniform samples between those of the ends.
+    made = ndtri(below(first) + draw * (below(last) - below(first)))
+    # Probabilities beyond this are no float64 numbers. There, squares are exponentially distributed but for 1 / square.
+    far = last < -37.0
+    a, width = raw.where(far, last, raw.full_like(last, -37.0)), raw.expm1((last * last - first * first) * 0.5)
+    tail = -raw.sqrt(a * a - 2 * raw.log1p(draw * raw.where(far, width, raw.zeros_like(width))))
+    made = raw.where(far, tail, made)
+    made = mean + spread * raw.where(above, -made, made)
     return raw.cast(raw.broadcast_to(raw.minimum(raw.maximum(made, low), high), sizes), dtype)

@@ -58,10 +58,11 @@ def _reduce_extreme(which: Any, x: Tensor, axis: AxisLike, keepdims: bool, neutr
     if x.size:
         return which(x, axis, keepdims)
     # The reduction of no elements is the operation's identity.
-    shape = raw.sum(x, axis, keepdims).shape
+    total = raw.sum(x, axis, keepdims)
     if x.dtype.is_floating:
-        return raw.full(shape, -np.inf if neutral == "min" else np.inf, x.dtype)
-    return raw.full(shape, int(getattr(x.dtype, neutral)), x.dtype)
+        # Zeros plus an infinity, so that the gradient is that of `x`.
+        return total + (-np.inf if neutral == "min" else np.inf)
+    return raw.full(total.shape, int(getattr(x.dtype, neutral)), x.dtype)
 
 
 def reduce_max(
@@ -78,18 +79,26 @@ def reduce_min(
     return _reduce_extreme(raw.min, as_tensor(input_tensor), axis, keepdims, "max")
 
 
+def _inexact(function: str, x: TensorLike) -> Tensor:
+    x = as_tensor(x)
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        message = f"expected a float or complex tensor, got {x.dtype.name}\n  help: use tf.cast"
+        refuse(function, message, TypeError)
+    return x
+
+
 def reduce_variance(
     input_tensor: TensorLike, axis: AxisLike = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """Computes the population variance over axes."""
-    return raw.var(input_tensor, axis, 0.0, keepdims)
+    return raw.var(_inexact("reduce_variance", input_tensor), axis, 0.0, keepdims)
 
 
 def reduce_std(
     input_tensor: TensorLike, axis: AxisLike = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """Computes the population standard deviation over axes."""
-    return raw.std(input_tensor, axis, 0.0, keepdims)
+    return raw.std(_inexact("reduce_std", input_tensor), axis, 0.0, keepdims)
 
 
 def reduce_euclidean_norm(
@@ -107,8 +116,11 @@ def count_nonzero(
     dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """Counts the nonzero elements over axes."""
-    return cast_to(raw.count_nonzero(input, axis, bool(keepdims)), dtypes.as_dtype(dtype))
+    """Counts the nonzero elements over axes; of strings, those that are not empty."""
+    values = as_tensor(input)
+    if values.dtype == dtypes.string:
+        values = raw.not_equal(values, "")
+    return cast_to(raw.count_nonzero(values, axis, bool(keepdims)), dtypes.as_dtype(dtype))
 
 
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
@@ -166,17 +178,12 @@ def l2_normalize(
     return raw.l2_normalize(x, dim if axis is None else axis, epsilon)
 
 
-def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """Computes the softmax along an axis (default: the last)."""
-    return raw.softmax(logits, -1 if axis is None else axis)
-
-
 def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Computes the logarithm of the softmax along an axis (default: the last)."""
     return raw.log_softmax(logits, -1 if axis is None else axis)
 
 
-class TopK(NamedTuple):
+class TopKV2(NamedTuple):
     """The largest elements along the last axis, and their indices."""
 
     values: Tensor
@@ -189,10 +196,10 @@ def top_k(
     sorted: bool = True,
     index_type: DTypeLike = dtypes.int32,
     name: str | None = None,
-) -> TopK:
+) -> TopKV2:
     """Returns the `k` largest elements along the last axis and their indices."""
     values, indices = raw.top_k(input, k, sorted)
-    return TopK(values, cast_to(indices, dtypes.as_dtype(index_type)))
+    return TopKV2(values, cast_to(indices, dtypes.as_dtype(index_type)))
 
 
 def lbeta(x: TensorLike, name: str | None = None) -> Tensor:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import as_ints, as_tuple, cast_to, check_choice, refuse, unify_dtypes
+from .._common import as_ints, as_tuple, cast_to, check_choice, refuse, refuse_fraction, unify_dtypes
 from .._native import Tensor, as_tensor
 from ..shape import TensorShape
 from ..tensor import shape as _shape_tensor
+from .py_function import note_shape
 
 if TYPE_CHECKING:
     from .._typing import DTypeLike, IntsLike, TensorLike
@@ -87,13 +88,15 @@ def pad(
             return raw.where(
                 inside, raw.pad(tensor, paddings, mode, 0), cast_to(as_tensor(constant_values), tensor.dtype)
             )
+    if mode == "CONSTANT" and isinstance(constant_values, float) and as_tensor(tensor).dtype.is_integer:
+        refuse_fraction("pad", constant_values)
     return raw.pad(tensor, paddings, mode, constant_values if mode == "CONSTANT" else None)
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     """Checks that a tensor has a shape, where None matches any size, and returns it."""
     x = as_tensor(x)
-    if shape is not None and not x.shape.is_compatible_with(shape):
+    if shape is not None and not (note_shape(x, shape) or x.shape.is_compatible_with(shape)):
         refuse("ensure_shape", f"expected shape {TensorShape(shape)}, got {x.shape}")
     return x
 
@@ -180,6 +183,9 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
             f"and the batch size must be a multiple of {total}",
         )
     batch, sizes, rest = x.shape[0] // total, x.shape[1 : count + 1], x.shape[count + 1 :]
+    for (low, high), size, block in zip(margins, sizes, blocks):
+        if low < 0 or high < 0 or low + high > size * block:
+            refuse("batch_to_space", f"crops must be >= 0 and at most {size * block} together, got {[low, high]}")
     x = raw.reshape(x, [*blocks, batch, *sizes, *rest])
     pairs = [axis for i in builtins.range(count) for axis in (count + 1 + i, i)]
     x = raw.transpose(x, [count, *pairs, *builtins.range(2 * count + 1, x.ndim)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,13 @@ def _taps(
     return found
 
 
+class MaxPoolWithArgmax(NamedTuple):
+    """Maxima, and their places."""
+
+    output: Tensor
+    argmax: Tensor
+
+
 def max_pool_with_argmax(
     input: TensorLike,
     ksize: IntsLike,
@@ -66,7 +73,7 @@ def max_pool_with_argmax(
     output_dtype: DTypeLike = dtypes.int64,
     include_batch_in_index: bool = False,
     name: str | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> MaxPoolWithArgmax:
     """2-D max pooling, with the index of each maximum in its flattened image, or in the batch."""
     check_choice("max_pool_with_argmax", "data_format", data_format, ("NHWC",))
     x = as_tensor(input)
@@ -84,7 +91,7 @@ def max_pool_with_argmax(
     best = raw.expand_dims(raw.argmax(values, -1), -1)
     index = raw.take_along_axis(raw.stack(places, -1), raw.cast(best, dtypes.int64), -1)
     value = raw.take_along_axis(values, raw.cast(best, dtypes.int64), -1)
-    return value[..., 0], raw.cast(index[..., 0], output_dtype)
+    return MaxPoolWithArgmax(value[..., 0], raw.cast(index[..., 0], output_dtype))
 
 
 def dilation2d(

@@ -39,14 +39,33 @@ def _in_double(name: str, f: Callable, *args: Any) -> Tensor:
 
 
 def _unary(f: Callable) -> Callable:
-    """Makes a public function of a function of one float64 tensor."""
+    """Makes a public function of a function of one float64 tensor, with its derivative in `_SLOPES`. Computed from the
+    series, the derivative would have fewer digits, and none at 0, at infinities and outside of the domain.
+    """
+
+    def with_slope(x: Tensor) -> Tensor:
+        from ..custom_gradient import custom_gradient
+
+        @custom_gradient
+        def computed(x: Tensor) -> tuple[Tensor, Callable]:
+            y = f(x)
+            return y, lambda upstream: upstream * _SLOPES[f.__name__](x, y)
+
+        return computed(x)
 
     @functools.wraps(f)
     def function(x: TensorLike, name: str | None = None) -> Tensor:
-        return _in_double(f.__name__, f, x)
+        return _in_double(f.__name__, with_slope, x)
 
     del function.__wrapped__
     return function
+
+
+def _divided_at_zero(y: Tensor, x: Tensor) -> Tensor:
+    """`y / x`, and 1/2 where both are 0: the slope there."""
+    is_zero = raw.equal(x, 0.0)
+    half = raw.full([], 0.5, x.dtype)
+    return raw.where(is_zero, half, y / raw.where(is_zero, raw.full([], 1.0, x.dtype), x))
 
 
 def _chebyshev(table: tables.Table, x: Tensor) -> Tensor:
@@ -113,13 +132,14 @@ def _k(order: int, x: Tensor) -> Tensor:
         value = _chebyshev(tables.K1_SMALL, near * near) / near + raw.log(near / 2) * bessel_i1(near)
     table = tables.K0_LARGE if order == 0 else tables.K1_LARGE
     found = raw.where(small, value * raw.exp(near), _chebyshev(table, 1 / far) / raw.sqrt(far))
-    return _positive(x, found, math.inf)
+    return _positive(x, found, math.inf, math.inf)
 
 
-def _positive(x: Tensor, value: Tensor, at_zero: float) -> Tensor:
-    """A function of positive numbers: its value at 0 is given, and below it is NaN."""
+def _positive(x: Tensor, value: Tensor, at_zero: float, below: float = math.nan) -> Tensor:
+    """A function of positive numbers, with its values at 0 and below."""
     found = raw.where(raw.equal(x, 0.0), raw.full([], at_zero, x.dtype), value)
-    return raw.where(x < 0.0, raw.full([], math.nan, x.dtype), found)
+    found = raw.where(x < 0.0, raw.full([], below, x.dtype), found)
+    return raw.where(raw.is_nan(x), x, found)
 
 
 @_unary
@@ -180,7 +200,7 @@ def bessel_y0(x: Tensor) -> Tensor:
     small = x < 8.0
     near, far = _inside(raw.logical_and(small, x > 0.0), x, 1.0), _inside(raw.logical_not(small), x, 10.0)
     value = _chebyshev(tables.Y0_SMALL, near * near) + 2 / math.pi * raw.log(near) * bessel_j0(near)
-    return _positive(x, raw.where(small, value, _oscillating(0, far)[1]), -math.inf)
+    return _positive(x, raw.where(small, value, _oscillating(0, far)[1]), -math.inf, -math.inf)
 
 
 @_unary
@@ -190,7 +210,7 @@ def bessel_y1(x: Tensor) -> Tensor:
     near, far = _inside(raw.logical_and(small, x > 0.0), x, 1.0), _inside(raw.logical_not(small), x, 10.0)
     value = near * _chebyshev(tables.Y1_SMALL, near * near)
     value = value + 2 / math.pi * (raw.log(near) * bessel_j1(near) - 1 / near)
-    return _positive(x, raw.where(small, value, _oscillating(1, far)[1]), -math.inf)
+    return _positive(x, raw.where(small, value, _oscillating(1, far)[1]), -math.inf, -math.inf)
 
 
 @_unary
@@ -198,11 +218,11 @@ def dawsn(x: Tensor) -> Tensor:
     """Dawson's integral: exp(-x**2) times the integral of exp(t**2) from 0 to x."""
     small = raw.abs(x) <= 5.0
     near, far = _inside(small, x, 1.0), _inside(raw.logical_not(small), x, 6.0)
-    return raw.where(
-        small,
-        near * _chebyshev(tables.DAWSN_SMALL, near * near),
-        _chebyshev(tables.DAWSN_LARGE, 25 / (far * far)) / far,
-    )
+    inverse = 1 / (far * far)
+    # The table begins at 25 / x**2 = 0.001; below, the asymptotic series is exact.
+    series = 0.5 + inverse * (0.25 + inverse * (0.375 + inverse * 0.9375))
+    large = raw.where(inverse < 4e-5, series, _chebyshev(tables.DAWSN_LARGE, 25 * inverse)) / far
+    return raw.where(small, near * _chebyshev(tables.DAWSN_SMALL, near * near), large)
 
 
 @_unary
@@ -219,6 +239,12 @@ def expint(x: Tensor) -> Tensor:
         _chebyshev(tables.EXPINT_LARGE, 1 / far),
     )
     return _positive(x, raw.where(x <= 6.0, small, scaled * raw.exp(far) / far), -math.inf)
+
+
+def _spence_slope(x: Tensor) -> Tensor:
+    is_one = raw.equal(x, 1.0)
+    inner = raw.where(is_one, raw.full([], 2.0, x.dtype), x)
+    return raw.where(is_one, raw.full([], -1.0, x.dtype), raw.log(inner) / (1 - inner))
 
 
 @_unary
@@ -248,7 +274,9 @@ def _fresnel(x: Tensor) -> tuple[Tensor, Tensor]:
     angle = math.pi / 2 * far * far
     large_cosine = 0.5 + f * raw.sin(angle) - g * raw.cos(angle)
     large_sine = 0.5 - f * raw.cos(angle) - g * raw.sin(angle)
-    sign = raw.sign(x)
+    sign, at_infinity = raw.sign(x), raw.equal(size, math.inf)
+    half = raw.full([], 0.5, x.dtype)
+    large_cosine, large_sine = (raw.where(at_infinity, half, one) for one in (large_cosine, large_sine))
     return sign * raw.where(small, cosine, large_cosine), sign * raw.where(small, sine, large_sine)
 
 
@@ -265,28 +293,21 @@ def fresnel_sin(x: Tensor) -> Tensor:
 
 
 def _erfcinv(x: Tensor) -> Tensor:
-    from ..custom_gradient import custom_gradient
-
-    @custom_gradient
-    def inverse(x: Tensor) -> tuple[Tensor, Callable]:
-        # Of the two halves, that below 1 has precision for small values.
-        low = raw.minimum(x, 2 - x)
-        valid = raw.logical_and(low > 0.0, x < 2.0)
-        low = _inside(valid, low, 0.5)
-        logarithm = raw.log(low)
-        t = raw.sqrt(-2 * raw.log(low / 2))
-        y = (t - (2.30753 + 0.27061 * t) / (1 + t * (0.99229 + 0.04481 * t))) / math.sqrt(2)
-        for _ in range(4):
-            # Newton's method for the logarithm of erfc, which is nearly a parabola.
-            value = raw.erfc(y)
-            y = y + (raw.log(value) - logarithm) * value * math.sqrt(math.pi) / 2 * raw.exp(y * y)
-        y = raw.where(x > 1.0, -y, y)
-        at_ends = raw.where(raw.equal(x, 0.0), raw.full([], math.inf, x.dtype), raw.full([], -math.inf, x.dtype))
-        outside = raw.logical_not(raw.logical_and(x >= 0.0, x <= 2.0))
-        found = raw.where(outside, raw.full([], math.nan, x.dtype), raw.where(valid, y, at_ends))
-        return found, lambda upstream: -upstream * math.sqrt(math.pi) / 2 * raw.exp(found * found)
-
-    return inverse(x)
+    # Of the two halves, that below 1 has precision for small values.
+    low = raw.minimum(x, 2 - x)
+    valid = raw.logical_and(low > 0.0, x < 2.0)
+    low = _inside(valid, low, 0.5)
+    logarithm = raw.log(low)
+    t = raw.sqrt(-2 * raw.log(low / 2))
+    y = (t - (2.30753 + 0.27061 * t) / (1 + t * (0.99229 + 0.04481 * t))) / math.sqrt(2)
+    for _ in range(4):
+        # Newton's method for the logarithm of erfc, which is nearly a parabola.
+        value = raw.erfc(y)
+        y = y + (raw.log(value) - logarithm) * value * math.sqrt(math.pi) / 2 * raw.exp(y * y)
+    y = raw.where(x > 1.0, -y, y)
+    at_ends = raw.where(raw.equal(x, 0.0), raw.full([], math.inf, x.dtype), raw.full([], -math.inf, x.dtype))
+    outside = raw.logical_not(raw.logical_and(x >= 0.0, x <= 2.0))
+    return raw.where(outside, raw.full([], math.nan, x.dtype), raw.where(valid, y, at_ends))
 
 
 @_unary
@@ -300,6 +321,29 @@ def ndtri(x: Tensor) -> Tensor:
     """The quantile function of the standard normal distribution, for x in [0, 1]."""
     return -math.sqrt(2) * _erfcinv(2 * x)
 
+
+#: The derivative of `y = f(x)`.
+_SLOPES: dict[str, Callable] = {
+    "bessel_i0e": lambda x, y: bessel_i1e(x) - raw.sign(x) * y,
+    "bessel_i1e": lambda x, y: bessel_i0e(x) - raw.sign(x) * y - _divided_at_zero(y, x),
+    "bessel_i0": lambda x, y: bessel_i1(x),
+    "bessel_i1": lambda x, y: bessel_i0(x) - _divided_at_zero(y, x),
+    "bessel_k0e": lambda x, y: y - bessel_k1e(x),
+    "bessel_k1e": lambda x, y: y * (1 - 1 / x) - bessel_k0e(x),
+    "bessel_k0": lambda x, y: -bessel_k1(x),
+    "bessel_k1": lambda x, y: -bessel_k0(x) - y / x,
+    "bessel_j0": lambda x, y: -bessel_j1(x),
+    "bessel_j1": lambda x, y: bessel_j0(x) - _divided_at_zero(y, x),
+    "bessel_y0": lambda x, y: -bessel_y1(x),
+    "bessel_y1": lambda x, y: bessel_y0(x) - y / x,
+    "dawsn": lambda x, y: 1 - 2 * x * y,
+    "expint": lambda x, y: raw.exp(x) / x,
+    "spence": lambda x, y: _spence_slope(x),
+    "fresnel_cos": lambda x, y: raw.cos(math.pi / 2 * x * x),
+    "fresnel_sin": lambda x, y: raw.sin(math.pi / 2 * x * x),
+    "erfcinv": lambda x, y: -math.sqrt(math.pi) / 2 * raw.exp(y * y),
+    "ndtri": lambda x, y: math.sqrt(2 * math.pi) * raw.exp(y * y / 2),
+}
 
 # The even Bernoulli numbers divided by (2k)!, for the Euler-Maclaurin formula.
 _BERNOULLI = (
@@ -407,10 +451,23 @@ def _incomplete_gamma(a: Tensor, x: Tensor, upper: bool) -> Tensor:
     rest = _fraction(lambda n: n * (a2 - n), lambda n: x2 + (2 * n + 1) - a2, x2 + 1 - a2)
     high = weight(a2, x2) / rest
     found = raw.where(below, 1 - low, high) if upper else raw.where(below, low, 1 - high)
-    zero = raw.full([], 1.0 if upper else 0.0, x.dtype)
     at_zero = raw.logical_and(a > 0.0, raw.equal(x, 0.0))
     nan = raw.full([], math.nan, x.dtype)
-    return raw.where(valid, found, raw.where(at_zero, zero, nan))
+    return raw.where(valid, found, raw.where(at_zero, _gamma_at_zero(_inside(at_zero, a, 2.0), x, upper), nan))
+
+
+def _gamma_at_zero(a: Tensor, x: Tensor, upper: bool) -> Tensor:
+    """The incomplete gamma function at x = 0, where its slope is infinite for a < 1, 1 for a = 1 and 0 for a > 1."""
+    from ..custom_gradient import custom_gradient
+
+    above = raw.where(a > 1.0, raw.full([], 0.0, x.dtype), raw.full([], 1.0, x.dtype))
+    slope = raw.where(a < 1.0, raw.full([], math.inf, x.dtype), above)
+
+    @custom_gradient
+    def constant(x: Tensor) -> tuple[Tensor, Callable]:
+        return raw.full_like(x, 1.0 if upper else 0.0), lambda upstream: upstream * (-slope if upper else slope)
+
+    return constant(x)
 
 
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:

@@ -13,7 +13,8 @@ from ._creation import (
 )
 from ._elementwise import (
     clip as clip, conj as conj, copysign as copysign, hypot as hypot, imag as imag, log10 as log10, log2 as log2,
-    nextafter as nextafter, positive as positive, real as real, round as round, signbit as signbit,
+    nextafter as nextafter, positive as positive, real as real, remainder as remainder, round as round, signbit as
+    signbit,
 )
 from ._info import __array_namespace_info__ as __array_namespace_info__
 from ._linalg import matrix_transpose as matrix_transpose, tensordot as tensordot, vecdot as vecdot
@@ -220,9 +221,6 @@ def pow(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
 
 def reciprocal(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The reciprocal of each element, `1 / x`; integers give `float32`."""
-
-def remainder(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The remainder of the exact quotient rounded down, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The sign of each element: -1, 0 or 1; NaN stays NaN. Of a complex number, the number divided by its absolute value."""

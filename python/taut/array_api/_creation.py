@@ -35,12 +35,25 @@ def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: Any = None, copy: b
         leaves = nest.flatten(obj)
         if leaves and all(type(leaf) is int for leaf in leaves):
             dtype = dtypes.int64 if max(leaves) < 2**63 else dtypes.uint64
+        elif (
+            leaves
+            and all(type(leaf) in (bool, int, float, complex) for leaf in leaves)
+            and complex in map(type, leaves)
+        ):
+            dtype = dtypes.complex64
     make = _native.own_tensor if copy else _native.as_tensor
     try:
         made = make(obj, dtype)
     except TypeError:
         # Floats to integers and numbers to booleans need an explicit cast.
-        made = raw.cast(make(obj), dtype)
+        made = make(obj)
+        if made.dtype.is_complex and not dtypes.as_dtype(dtype).is_complex:
+            refuse(
+                "asarray",
+                f"{made.dtype.name} cannot be converted to {dtypes.as_dtype(dtype).name}: use real or imag",
+                TypeError,
+            )
+        made = raw.cast(made, dtype)
     if copy is False:
         address = obj.__array_interface__["data"][0] if hasattr(obj, "__array_interface__") else None
         if address is None or (made.size and made.data_ptr() != address):
@@ -121,7 +134,23 @@ def linspace(
 ) -> Array:
     """Creates `num` evenly spaced values from `start` to `stop`, which is included if `endpoint`."""
     check_device("linspace", device)
-    return raw.linspace(start, stop, num, endpoint, dtypes.float32 if dtype is None else dtype)
+    ends: Any = [
+        end if isinstance(end, (int, float, complex)) else _native.as_tensor(end).numpy().item()
+        for end in (start, stop)
+    ]
+    is_complex = any(isinstance(end, complex) for end in ends)
+    made = dtypes.as_dtype(dtype) if dtype is not None else dtypes.complex64 if is_complex else dtypes.float32
+    if not made.is_complex:
+        if is_complex:
+            refuse("linspace", f"dtype must be complex for complex ends, got {made.name}", TypeError)
+        first, last = ends
+        return raw.linspace(first, last, num, endpoint, made)
+    part = dtypes.float32 if made == dtypes.complex64 else dtypes.float64
+    first, last = (complex(end) for end in ends)
+    return raw.complex(
+        raw.linspace(first.real, last.real, num, endpoint, part),
+        raw.linspace(first.imag, last.imag, num, endpoint, part),
+    )
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None, device: Any = None) -> Array:

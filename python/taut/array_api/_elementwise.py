@@ -97,6 +97,13 @@ def copysign(x1: TensorLike, x2: TensorLike, /) -> Array:
     return raw.where(signbit(x2), -raw.abs(x1), raw.abs(x1))
 
 
+def remainder(x1: TensorLike, x2: TensorLike, /) -> Array:
+    """Computes the remainder of the quotient rounded down. It has the sign of `x2`, also if it is zero."""
+    x1, x2 = _pair(x1, x2)
+    rest = raw.mod(x1, x2)
+    return raw.where(raw.equal(rest, 0), copysign(rest, x2), rest) if rest.dtype.is_floating else rest
+
+
 def hypot(x1: TensorLike, x2: TensorLike, /) -> Array:
     """Computes `sqrt(x1**2 + x2**2)` without overflow."""
     x1, x2 = _pair(x1, x2)

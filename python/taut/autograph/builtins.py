@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._ops import creation, reduction
+from .._ops import creation, reduction, sorting
 from ..data import Dataset
 from . import datasets
 from .loops import Range, Rows
@@ -101,6 +101,15 @@ def _extreme(python: Callable, pair: Callable, all_rows: Callable) -> Callable:
     return extreme
 
 
+def _sorted(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
+    if not _has_rows(iterable) or iterable.ndim != 1:
+        return sorted(iterable, key=key, reverse=reverse)
+    from ..control import map_fn
+
+    keys = iterable if key is None else map_fn(key, iterable)
+    return raw.gather(iterable, sorting.argsort(keys, direction="DESCENDING" if reverse else "ASCENDING", stable=True))
+
+
 # By the identity of the called function, whatever name it is called by.
 REPLACED: dict[int, Callable] = {
     id(python): ours
@@ -113,6 +122,7 @@ REPLACED: dict[int, Callable] = {
         (builtins.int, _number(int, dtypes.int32)),
         (builtins.bool, _number(bool, dtypes.bool)),
         (builtins.sum, _sum),
+        (builtins.sorted, _sorted),
         (builtins.any, _reduced(any, raw.any)),
         (builtins.all, _reduced(all, raw.all)),
         (builtins.max, _extreme(max, raw.maximum, reduction.reduce_max)),

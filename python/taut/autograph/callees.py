@@ -228,10 +228,16 @@ def _arithmetic(analysis: Analysis, args: Sequence, kwargs: dict) -> Any:
 
 
 def _sequence(analysis: Analysis, args: Sequence, kwargs: dict) -> Any:
-    """`list`, `tuple`, `set`, `sorted` and `reversed`: iterate as Python does, and return a container."""
+    """`list`, `tuple`, `set` and `reversed`: iterate as Python does, and return a container."""
     for one in kwargs.values():
         analysis.escape(one)
     return Items(analysis.element(args[0]) if args else BOTTOM)
+
+
+def _sorted(analysis: Analysis, args: Sequence, kwargs: dict) -> Any:
+    if not args or not abstract.is_iterated_by_python(args[0]):
+        raise Unproven("a built-in function of a tensor")
+    return _sequence(analysis, args, kwargs)
 
 
 def _dict(analysis: Analysis, args: Sequence, kwargs: dict) -> Any:
@@ -261,7 +267,8 @@ SPECIAL: dict[int, Callable] = {
         *((one, _always(PLAIN)) for one in (ord, print, repr, str)),
         *((one, _refuse) for one in (eval, exec, setattr)),
         *((one, _arithmetic) for one in (abs, divmod, pow, round)),
-        *((one, _sequence) for one in (frozenset, list, reversed, set, sorted, tuple)),
+        *((one, _sequence) for one in (frozenset, list, reversed, set, tuple)),
+        (builtins.sorted, _sorted),
         (builtins.dict, _dict),
     )
 }

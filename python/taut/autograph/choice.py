@@ -127,7 +127,7 @@ def _differ(what: str, name: str, yes: Any, no: Any, reason: str) -> Exception:
         f"{_BRANCHES[0]} and {values.described(no)} after {_BRANCHES[1]}: {reason}"
     )
     kind: type[Exception] = values.TypesDifferError if reason.startswith("the types") else ValueError
-    if reason == values.SHAPES_DIFFER:
+    if reason in (values.SHAPES_DIFFER, values.STRINGS_DIFFER):
         kind = DynamicShapeError
     return kind(values.problem(message, "convert one of them with tf.cast or tf.reshape"))
 

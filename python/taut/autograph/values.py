@@ -17,6 +17,7 @@ _PLAIN = (str, bytes, type(None))
 
 SHAPES_DIFFER = "the shapes differ"
 KINDS_DIFFER = "the kinds of values differ"
+STRINGS_DIFFER = "the strings differ"
 
 
 class CarriedSlot(NamedTuple):
@@ -260,6 +261,9 @@ def met(one: Any, other: Any) -> CarriedSlot | None:
         return first
     if is_array(one) or is_array(other):
         raise ValueError(KINDS_DIFFER)
+    if all(isinstance(value, (str, bytes, _native.StringTensor)) for value in (one, other)):
+        # The bytes of strings are known only when the function runs.
+        raise ValueError(STRINGS_DIFFER)
     if first is None or second is None:
         raise ValueError(KINDS_DIFFER)
     if first.shape != second.shape:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .. import _native, _raw_ops as raw, nest
+from .. import _native, _raw_ops as raw, dtypes, nest
 from ..errors import DataLossError, InvalidArgumentError
 from ..extension_type import BatchableExtensionType
 from ..ragged import stack
@@ -15,6 +15,7 @@ from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..sparse_tensor import SparseTensor
 from ..spec import TensorSpec
 from ..type_spec import SparseTensorSpec, is_of_parts
+from ._specs import resized_spec
 
 _CLASSES = (RaggedTensor, SparseTensor, BatchableExtensionType)
 
@@ -43,15 +44,43 @@ def count(structure: Any) -> int:
 def batches_of_first(structure: Any, exact: bool) -> Any:
     """The specs of a first batch as those of all: the last one may be smaller, unless all are `exact`."""
 
-    def one(spec: Any) -> Any:
-        shape = None if exact or not hasattr(spec, "shape") else [None, *spec.shape[1:]]
-        if shape is None:
-            return spec
-        if isinstance(spec, RaggedTensorSpec):
-            return RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
-        return type(spec)(shape, spec.dtype) if isinstance(spec, (TensorSpec, SparseTensorSpec)) else spec
+    if exact:
+        return structure
+    return nest.map_structure(
+        lambda spec: resized_spec(spec, [None, *spec.shape[1:]]) if getattr(spec, "shape", None) else spec, structure
+    )
 
-    return nest.map_structure(one, structure)
+
+def batched_spec(structure: Any, classes: list[type], size: int | None) -> Any:
+    """The specs of batches of elements, which are rows of tensors of these classes; None if they are not known."""
+    flat = [] if structure is None else nest.flatten(structure)
+    made: list[Any] = []
+    for spec, kind in zip(flat, classes):
+        shape = getattr(spec, "shape", None)
+        if shape is None or shape.rank is None or issubclass(kind, BatchableExtensionType):
+            return None
+        if kind is RaggedTensor:
+            rank = getattr(spec, "ragged_rank", 0) + 1
+            splits = getattr(spec, "row_splits_dtype", dtypes.int64)
+            made.append(RaggedTensorSpec([size, *shape], spec.dtype, rank, splits))
+        else:
+            made.append(type(spec)([size, *shape], spec.dtype))
+    return nest.pack_sequence_as(structure, made) if made else None
+
+
+def unbatched_spec(structure: Any) -> Any:
+    """The specs of the rows of tensors; None if they are not known."""
+    flat = [] if structure is None else nest.flatten(structure)
+    made: list[Any] = []
+    for spec in flat:
+        shape = getattr(spec, "shape", None)
+        if not shape or not isinstance(spec, (TensorSpec, RaggedTensorSpec, SparseTensorSpec)):
+            return None
+        if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank > 1:
+            made.append(RaggedTensorSpec(shape[1:], spec.dtype, spec.ragged_rank - 1, spec.row_splits_dtype))
+        else:
+            made.append((SparseTensorSpec if isinstance(spec, SparseTensorSpec) else TensorSpec)(shape[1:], spec.dtype))
+    return nest.pack_sequence_as(structure, made) if made else None
 
 
 def _count(leaf: Any) -> int:
@@ -78,28 +107,17 @@ def row_specs(structure: Any) -> Any:
     return nest.map_structure(one, structure)
 
 
-class Kinds(NamedTuple):
-    """By leaf of an element, the class of its batches, and how many times elements were batched."""
-
-    classes: list[type]
-    depth: int = 0
-
-    def batched(self, times: int) -> Kinds:
-        """The same after `batch` (1) or `unbatch` (-1)."""
-        return Kinds(self.classes, self.depth + times)
-
-
-def kinds(structure: Any) -> Kinds:
+def kinds(structure: Any) -> list[type]:
     """The classes that batches of rows have."""
-    return Kinds([type(leaf) if isinstance(leaf, _CLASSES) else _native.Tensor for leaf in nest.flatten(structure)])
+    return [type(leaf) if isinstance(leaf, _CLASSES) else _native.Tensor for leaf in nest.flatten(structure)]
 
 
-def kinds_of_specs(signature: Any) -> Kinds | None:
+def kinds_of_specs(signature: Any) -> list[type] | None:
     """The classes that batches of elements have; None if all are tensors, or if some cannot be batched."""
     specs = [] if signature is None else nest.flatten(signature)
     classes = [spec.value_type if is_of_parts(spec) else _native.Tensor for spec in specs]
     can_be_batched = all(issubclass(kind, (*_CLASSES, _native.Tensor)) for kind in classes)
-    return Kinds(classes) if can_be_batched and any(map(is_of_parts, specs)) else None
+    return classes if can_be_batched and any(map(is_of_parts, specs)) else None
 
 
 def batches(elements: Iterable, size: int, drop_remainder: bool, classes: list[type]) -> Iterator:
@@ -112,6 +130,11 @@ def batches(elements: Iterable, size: int, drop_remainder: bool, classes: list[t
             group = []
     if group and not drop_remainder:
         yield _batch(group, classes)
+
+
+def joined(elements: list) -> Any:
+    """A batch of elements, of which it was not known before that they have ragged or sparse tensors. Called by the engine."""
+    return _batch(elements, kinds(elements[0]))
 
 
 def _batch(group: list, classes: list[type]) -> Any:
@@ -128,12 +151,14 @@ def _joined(parts: list, kind: type) -> Any:
     if kind is not SparseTensor:
         return raw.stack(parts, 0)
     shapes = {tuple(part.shape) for part in parts}
-    if len(shapes) > 1:
-        raise InvalidArgumentError(f"sparse tensors in a batch must have equal shapes, got {sorted(shapes)}")
+    if len({len(shape) for shape in shapes}) > 1:
+        raise InvalidArgumentError(f"sparse tensors in a batch must have equal ranks, got shapes {sorted(shapes)}")
+    # What is beyond a smaller tensor has no values.
+    largest = [max(sizes) for sizes in zip(*shapes)]
     rows = np.repeat(np.arange(len(parts)), [part.values.shape[0] for part in parts])
     indices = np.concatenate([np.asarray(part.indices) for part in parts])
     values = raw.concat([part.values for part in parts], 0)
-    return SparseTensor(np.concatenate([rows[:, None], indices], 1), values, [len(parts), *shapes.pop()])
+    return SparseTensor(np.concatenate([rows[:, None], indices], 1), values, [len(parts), *largest])
 
 
 def _row(leaf: Any, number: int) -> Any:

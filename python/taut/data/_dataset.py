@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _native, _raw_ops as raw, dtypes, nest
+from .._ops.py_function import is_trial
 from .._ops.random import has_seed
-from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
-from ..function import Function
+from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, raise_for
 from ..shape import TensorShape
 from ..spec import TensorSpec
 from . import _composites, _epochs, _specs, _stages
+from ._epochs import seed_of
+from ._functions import StageFunction, arguments_of, expanding, step_function
 from ._iterators import DatasetIterator, NumpyIterator, TracedIterator, traced_iterator
+from ._joined import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedDatasets, rows_of_datasets
 from ._options import DatasetOptions as Options
 from ._python_stages import PythonStages
-from ._structures import as_tensors, boxed, flat_shapes, normalized, size_of, typed_element
+from ._structures import as_element, as_tensors, boxed, flat_shapes, has_traced, size_of, typed_element
 
 AUTOTUNE = -1
-INFINITE_CARDINALITY = -1
-UNKNOWN_CARDINALITY = -2
 
 # The most threads of a stage.
 _MAX_WORKERS = 1024
 
 
-class Dataset(PythonStages):
+class Dataset(JoinedDatasets, PythonStages):
     """A sequence of elements: tensors, or tuples, lists and dicts of tensors.
 
     Functions given to `map` and `filter` are traced once and run without the interpreter lock.
@@ -54,7 +54,7 @@ class Dataset(PythonStages):
         self._of_first: Callable[[Any], Any] = _specs.of_first
         self._options = options or Options()
         # The classes of ragged and sparse tensors; None for a dataset that has none, or of which they are not known.
-        self._composites: _composites.Kinds | None = None
+        self._composites: list[type] | None = None
 
     @functools.cached_property
     def _elements(self) -> _specs.MaybeElements:
@@ -104,6 +104,19 @@ class Dataset(PythonStages):
         """Called by the engine for an element that is a dataset, such as those of `window`."""
         return cls(native)
 
+    @classmethod
+    def _without_elements(cls, spec: Any) -> Dataset:
+        """A dataset in place of one of which only the specs of the elements are known."""
+        return cls(_native.Dataset.from_generator(lambda: iter(())), spec=lambda: spec)
+
+    @classmethod
+    def _of_traced(cls, source: str, spec: Any) -> Dataset:
+        """A dataset of tensors that have no values: a function that makes it runs op by op, unless only specs are asked for."""
+        if not is_trial():
+            text = f"{source}: the elements are known when the function runs\n  at {_native.calling_line()}"
+            raise DynamicShapeError(text)
+        return cls._without_elements(spec)
+
     # Options.
 
     def options(self) -> Options:
@@ -123,24 +136,29 @@ class Dataset(PythonStages):
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of the rows of tensors."""
+        if (of_datasets := rows_of_datasets(tensors)) is not None:
+            return of_datasets
         if _composites.has_composites(rows := as_tensors(tensors)):
             made = Dataset._from_iterators(lambda: _composites.rows(rows), spec=lambda: _composites.row_specs(rows))
             made._composites = _composites.kinds(rows)
             return made._with_cardinality(_composites.count(rows))
         known = _specs.exactly(_specs.rows(_specs.specs_of(rows)))
+        if has_traced(rows):
+            return Dataset._of_traced("from_tensor_slices", known.each)
         return Dataset(_native.Dataset.from_tensor_slices(boxed(rows)), lambda: known)
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of one element."""
         known = _specs.exactly(_specs.specs_of(element := as_tensors(tensors)))
+        if has_traced(element):
+            return Dataset._of_traced("from_tensors", known.each)
         if any(isinstance(leaf, Dataset) for leaf in nest.flatten(element)):
             made = Dataset._from_iterators(lambda: iter([element]), spec=lambda: known.each)
             return made._with_cardinality(1)
         made = Dataset(_native.Dataset.from_tensors(boxed(element)), lambda: known)
         if _composites.has_composites(element):
-            # The element is a batch of its rows.
-            made._composites = _composites.kinds(element).batched(1)
+            made._composites = _composites.kinds(element)
         return made
 
     @staticmethod
@@ -157,25 +175,33 @@ class Dataset(PythonStages):
             raise TypeError(f"from_generator: generator must be a function that returns an iterable, got {generator!r}")
         if output_signature is not None and not (output_types is None and output_shapes is None):
             raise TypeError("from_generator: output_types and output_shapes must be None beside output_signature")
+        if output_shapes is not None and output_types is None:
+            raise TypeError("from_generator: output_types must be given beside output_shapes")
         signature = output_signature
         if signature is None and output_types is not None:
             if output_shapes is None:
-                signature = nest.map_structure(dtypes.as_dtype, output_types)
+                signature = nest.map_structure(lambda dtype: TensorSpec(None, dtype), output_types)
             else:
                 shapes = [TensorShape(shape) for shape in flat_shapes(output_shapes, output_types)]
                 flat = [TensorSpec(s, d) for s, d in zip(shapes, nest.flatten(output_types))]
                 signature = nest.pack_sequence_as(output_types, flat)
 
-        def elements() -> Iterator:
-            for element in generator(*(args or ())):
-                yield typed_element(element, signature) if signature is not None else element
+        def yielded() -> Iterator:
+            try:
+                yield from generator(*(args or ()))
+            except Exception as error:
+                raise_for("from_generator", error)
 
+        def typed(element: Any) -> Any:
+            return element if signature is None else typed_element(element, signature)
+
+        # `map` goes on after an element that does not fit: the error is that of one element.
         made = Dataset._from_iterators(
-            elements, lambda: _specs.of_signature(signature), lambda: _specs.public_signature(signature)
+            lambda: map(typed, yielded()),
+            lambda: _specs.of_signature(signature),
+            lambda: _specs.public_signature(signature),
         )
         made._composites = _composites.kinds_of_specs(output_signature)
-        if output_types is not None and output_shapes is None:
-            made._of_first = lambda _first: nest.map_structure(lambda dtype: TensorSpec(None, dtype), signature)
         return made
 
     @staticmethod
@@ -183,94 +209,14 @@ class Dataset(PythonStages):
         """Creates a dataset of the integers of Python's `range`."""
         if not 1 <= len(args) <= 3:
             raise ValueError(f"range needs 1 to 3 arguments, got {len(args)}")
+        if has_traced(args):
+            return Dataset._of_traced("range", TensorSpec([], output_type))
         sizes = [size_of("range", "args", arg) for arg in args]
         if len(sizes) == 3 and sizes[2] == 0:
             raise InvalidArgumentError("range: step must not be 0")
         numbers = range(*sizes)
         known = _specs.exactly(TensorSpec([], output_type))
         return Dataset(_native.Dataset.range(numbers.start, numbers.stop, numbers.step, output_type), lambda: known)
-
-    @staticmethod
-    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
-        """Zips datasets; it ends with the shortest."""
-        structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
-        if isinstance(structure, Dataset):
-            return structure._same(structure._native)
-        flat = nest.flatten(structure)
-        for part in flat:
-            if not isinstance(part, Dataset):
-                raise TypeError(f"zip: expected datasets in tuples and dicts, got {part!r}")
-        if not flat:
-            raise TypeError("zip needs at least one dataset")
-        native = _native.Dataset.zip([dataset._native for dataset in flat])
-        made = Dataset(
-            native,
-            lambda: _specs.zipped([dataset._elements for dataset in flat]),
-            lambda: _specs.zipped_specs([dataset._spec for dataset in flat]),
-            functools.reduce(Options.merge, (dataset._options for dataset in flat)),
-        )
-        if type(structure) is tuple and all(isinstance(part, Dataset) for part in structure):
-            return made
-        return made.map(lambda *parts: nest.pack_sequence_as(structure, list(parts)))
-
-    @staticmethod
-    def sample_from_datasets(
-        datasets: list,
-        weights: Any = None,
-        seed: int | None = None,
-        stop_on_empty_dataset: bool = False,
-        rerandomize_each_iteration: bool | None = None,
-    ) -> Dataset:
-        """Samples elements from datasets at random, by weight.
-
-        It ends when all datasets have ended, or when one has (`stop_on_empty_dataset`). Each iteration samples anew,
-        unless `rerandomize_each_iteration` is False.
-        """
-        if not datasets:
-            raise ValueError("sample_from_datasets: datasets must not be empty")
-        _check_datasets("sample_from_datasets", datasets)
-        weights = [1.0] * len(datasets) if weights is None else [float(weight) for weight in weights]
-        if len(weights) != len(datasets):
-            raise ValueError(
-                f"sample_from_datasets: weights must have one value per dataset, {len(datasets)}, got {len(weights)}"
-            )
-        for dataset in datasets[1:]:
-            _specs.check_alike("sample_from_datasets", datasets[0]._spec, dataset._spec)
-        pairs = [(dataset, weight) for dataset, weight in zip(datasets, weights) if weight]
-
-        def known() -> _specs.MaybeElements:
-            return _specs.common(dataset._elements for dataset, _ in pairs)
-
-        def spec() -> Any:
-            return _specs.common_spec([dataset._spec for dataset, _ in pairs])
-
-        if stop_on_empty_dataset or rerandomize_each_iteration is False:
-            start, runs = _seed(seed), itertools.count()
-
-            def elements() -> Iterator:
-                run = next(runs) if rerandomize_each_iteration is not False else 0
-                choices = _stages.drawn([weight for _, weight in pairs], [start, run])
-                return _stages.chosen([dataset for dataset, _ in pairs], choices, stop_on_empty_dataset)
-
-            return Dataset._from_iterators(elements, known, spec)
-        sources = [(dataset._native, weight) for dataset, weight in pairs]
-        start = _seed(seed)
-        return Dataset(_epochs.seeded(_native.Dataset.sample_from(sources, start), start), known, spec)
-
-    @staticmethod
-    def choose_from_datasets(datasets: list, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
-        """Takes elements from datasets by index; the indices are the elements of `choice_dataset`."""
-        if not datasets:
-            raise ValueError("choose_from_datasets: datasets must not be empty")
-        _check_datasets("choose_from_datasets", [choice_dataset, *datasets])
-        choices = choice_dataset._spec
-        if isinstance(choices, TensorSpec) and not (choices.dtype.is_integer and choices.shape == []):
-            raise TypeError(f"choose_from_datasets: choices must be integer scalars, got {choices}")
-        return Dataset._from_iterators(
-            lambda: _stages.chosen(datasets, choice_dataset, stop_on_empty_dataset),
-            lambda: _specs.common(dataset._elements for dataset in datasets),
-            lambda: _specs.common_spec([dataset._spec for dataset in datasets]),
-        )
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
@@ -300,28 +246,34 @@ class Dataset(PythonStages):
             raise ValueError(f"synchronous=True needs num_parallel_calls=None, got {num_parallel_calls}")
         if num_parallel_calls is not None:
             workers = _workers("map", num_parallel_calls)
-        if not callable(map_func):
-            raise ValueError(f"map: map_func must be callable, got {map_func!r}")
-        function = _mapping(map_func)
+        function = StageFunction("map", map_func, arguments_of(self._spec), as_element)
         # With a global seed, every iteration draws the same random numbers, as in TensorFlow.
-        seed = _seed(None) if has_seed() else None
-        return self._stage(
+        seed = seed_of(None) if has_seed() else None
+        made = self._stage(
             self._native.map(function, workers, seed),
-            lambda: _specs.mapped(self._elements, function),
-            lambda: _specs.mapped_spec(self._spec, function),
+            lambda: _specs.mapped(self._elements, lambda each: function.results(arguments_of(each))),
+            lambda: function.spec,
         )
+        made._composites = _composites.kinds_of_specs(function.spec)
+        return made
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Keeps the elements for which a function returns true."""
-        return self._uniform(self._native.filter(_converted(predicate)))
+        return self._uniform(self._native.filter(self._predicate("filter", predicate)))
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Takes elements until a function returns false."""
-        return self._uniform(self._native.take_while(_converted(predicate)))
+        return self._uniform(self._native.take_while(self._predicate("take_while", predicate)))
+
+    def _predicate(self, stage: str, predicate: Callable) -> StageFunction:
+        function = StageFunction(stage, predicate, arguments_of(self._spec))
+        _specs.check_predicate(stage, function.spec)
+        return function
 
     def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
         """Maps each element to a dataset and concatenates these."""
-        return self._stage(self._native.flat_map(map_func))
+        function, spec = expanding("flat_map", map_func, arguments_of(self._spec))
+        return self._stage(self._native.flat_map(function), spec=lambda: spec)
 
     def interleave(
         self,
@@ -338,8 +290,9 @@ class Dataset(PythonStages):
         """
         cycle = 4 if cycle_length in (None, AUTOTUNE) else size_of("interleave", "cycle_length", cycle_length, 1)
         block = 1 if block_length is None else size_of("interleave", "block_length", block_length, 1)
+        map_func, spec = expanding("interleave", map_func, arguments_of(self._spec))
         if num_parallel_calls is None:
-            return self._stage(self._native.interleave(map_func, cycle, block))
+            return self._stage(self._native.interleave(map_func, cycle, block), spec=lambda: spec)
         # Each of the interleaved datasets prepares its elements on a thread of its own.
         ahead = max(block, _workers("interleave", num_parallel_calls) // cycle)
 
@@ -347,7 +300,7 @@ class Dataset(PythonStages):
             made = map_func(*element)
             return made.prefetch(ahead) if isinstance(made, Dataset) else made
 
-        return self._stage(self._native.interleave(prepared, cycle, block))
+        return self._stage(self._native.interleave(prepared, cycle, block), spec=lambda: spec)
 
     def batch(
         self,
@@ -360,8 +313,11 @@ class Dataset(PythonStages):
         """Combines consecutive elements along a new first axis."""
         size, count = size_of("batch", "batch_size", batch_size, 1), self._native.cardinality()
         if (kinds := self._composites) is not None:
-            groups = self._from_iterators(lambda: _composites.batches(self, size, drop_remainder, kinds.classes))
-            groups._options, groups._composites = self._options, kinds.batched(1)
+            groups = self._from_iterators(
+                lambda: _composites.batches(self, size, drop_remainder, kinds),
+                spec=lambda: _composites.batched_spec(self._spec, kinds, size if drop_remainder else None),
+            )
+            groups._options, groups._composites = self._options, kinds
             groups._of_first = lambda first: _composites.batches_of_first(first, drop_remainder)
             return groups._with_cardinality(_stages.batch_count(count, size, drop_remainder))
         return self._stage(
@@ -382,6 +338,10 @@ class Dataset(PythonStages):
         shapes = [] if padded_shapes is None else [list(shape) for shape in flat_shapes(padded_shapes, None)]
         shapes = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
         values = [] if padding_values is None else nest.flatten(padding_values)
+        if values and not nest.is_nested(padding_values):
+            # One value is that of all tensors.
+            values *= len(nest.flatten(self._spec if self._spec is not None else self.element_spec))
+        _specs.check_padding(self._spec, shapes, values)
         size = size_of("padded_batch", "batch_size", batch_size, 1)
         exact = size if drop_remainder else None
         made = self._stage(
@@ -393,9 +353,12 @@ class Dataset(PythonStages):
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """Splits elements into their rows."""
-        if (kinds := self._composites) is not None and kinds.depth:
-            each = self._from_iterators(lambda: (row for group in self for row in _composites.rows(group)))
-            each._options, each._composites = self._options, kinds.batched(-1)
+        if (kinds := self._composites) is not None:
+            each = self._from_iterators(
+                lambda: (row for group in self for row in _composites.rows(group)),
+                spec=lambda: _composites.unbatched_spec(self._spec),
+            )
+            each._options, each._composites = self._options, kinds
             return each
         rows = _specs.row_count("unbatch", self._spec)
         made = self._stage(
@@ -404,7 +367,7 @@ class Dataset(PythonStages):
             lambda: _specs.unbatched_spec(self._spec),
         )
         total = self._native.cardinality()
-        return made if rows is None or total < 0 else made._with_cardinality(rows * total)
+        return self._as_endless(made) if rows is None or total < 0 else made._with_cardinality(rows * total)
 
     def shuffle(
         self,
@@ -423,7 +386,7 @@ class Dataset(PythonStages):
             # TensorFlow's value for a buffer of all elements.
             whole = int(buffer_size) == UNKNOWN_CARDINALITY
             size = 2**62 if whole else size_of("shuffle", "buffer_size", buffer_size, 1)
-        start = _seed(seed)
+        start = seed_of(seed)
         return self._uniform(_epochs.seeded(self._native.shuffle(size, buffer_bytes, start, each), start))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
@@ -439,6 +402,8 @@ class Dataset(PythonStages):
         taken = self._native.take(most)
         if 0 <= total <= most:
             return self._same(taken)
+        if total == UNKNOWN_CARDINALITY:
+            taken = taken.assert_cardinality(UNKNOWN_CARDINALITY)
         return self._like_this(self._stage(taken, self._but_the_last, lambda: self._spec))
 
     def skip(self, count: int, name: str | None = None) -> Dataset:
@@ -509,11 +474,11 @@ class Dataset(PythonStages):
     def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
         """Reduces all elements with a state: `state = reduce_func(state, element)`."""
         state = nest.map_structure(_native.as_tensor, initial_state)
-        step = Function(reduce_func, on_retrace="allow")
+        step = step_function("reduce", reduce_func, state, None if _native.is_tracing() else self._spec)
         if _native.is_tracing():
             return _stages.reduced_in_trace(iter(self), state, step)
         for element in self:
-            state = _stages.same_state(state, step(state, element))
+            state = _stages.same_state("reduce", state, step.run(state, element))
         return state
 
     # What it is, and what is in it.
@@ -522,7 +487,7 @@ class Dataset(PythonStages):
         """The number of elements; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return _native.own_tensor(self._native.cardinality(), dtypes.int64)
 
-    @property
+    @functools.cached_property
     def element_spec(self) -> Any:
         """The types and shapes of the elements; None stands for a size that may vary.
 
@@ -561,7 +526,12 @@ class Dataset(PythonStages):
     def _spec_of_all(self) -> Any:
         """Specs that fit all elements, without None where all have one size; None if the stages do not tell."""
         known = self._elements
-        return known.each if known is not None and known.is_uniform else self._spec
+        if known is not None and known.is_uniform:
+            return known.each
+        flat = [] if self._spec is None else nest.flatten(self._spec)
+        return (
+            self._spec if all(not isinstance(one, TensorSpec) or one.shape.rank is not None for one in flat) else None
+        )
 
     def _but_the_last(self) -> _specs.MaybeElements:
         known = self._elements
@@ -626,40 +596,6 @@ class Dataset(PythonStages):
         count = self._native.cardinality()
         words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length", 1: "of 1 element"}
         return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
-
-
-def _check_datasets(name: str, datasets: Iterable) -> None:
-    for dataset in datasets:
-        if not isinstance(dataset, Dataset):
-            raise TypeError(f"{name}: expected datasets, got {dataset!r}\n  at {_native.calling_line()}")
-
-
-def _seed(seed: int | None) -> int:
-    """The given seed, or one derived from the global seed."""
-    if seed is not None:
-        return int(seed) % 2**64
-    seed, count = (int(part) for part in _native.next_key().numpy())
-    return (seed ^ count * 0x9E3779B97F4A7C15) % 2**64
-
-
-def _converted(function: Callable) -> Callable:
-    if isinstance(function, Function):
-        return function
-    from ..autograph import lazily_converted
-
-    return lazily_converted(function)
-
-
-def _mapping(function: Callable) -> Callable:
-    """The function of `map`: its result becomes an element, in which lists are tensors."""
-    inner = _converted(function)
-
-    @functools.wraps(inner)
-    def mapped(*args: Any) -> Any:
-        made = inner(*args)
-        return made if isinstance(made, _native.Tensor) else boxed(normalized(made))
-
-    return mapped
 
 
 def _workers(name: str, num_parallel_calls: Any) -> int:

@@ -50,3 +50,11 @@ def _stages(last: _native.Dataset) -> Iterator[_native.Dataset]:
     while rest:
         yield (stage := rest.pop())
         rest.extend(stage.parents)
+
+
+def seed_of(seed: int | None) -> int:
+    """The given seed, or one derived from the global seed."""
+    if seed is not None:
+        return int(seed) % 2**64
+    seed, count = (int(part) for part in _native.next_key().numpy())
+    return (seed ^ count * 0x9E3779B97F4A7C15) % 2**64

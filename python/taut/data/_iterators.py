@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _native, _raw_ops as raw, nest
+from .. import _native, _raw_ops as raw, dtypes, nest
 from .._common import refuse
 from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..function import register_argument
+from ..ragged_tensor import RaggedTensor
 from ..spec import TensorSpec
-from ..type_spec import IteratorSpec
+from ..type_spec import IteratorSpec, NoneTensorSpec
 from . import _epochs, _specs
 
 if TYPE_CHECKING:
@@ -60,18 +61,38 @@ class Optional(NamedTuple):
     @property
     def element_spec(self) -> Any:
         """The types and shapes of the element."""
-        return _specs.specs_of(self.value)
+        return self.value.spec if isinstance(self.value, _NoValue) else _specs.specs_of(self.value)
 
     @staticmethod
     def from_value(value: Any) -> Optional:
         """An optional with this value."""
-        return Optional(_native.as_tensor(True), nest.map_structure(_native.as_tensor, value))
+        return Optional(_native.as_tensor(True), nest.map_structure(_as_component, value))
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
         """An optional without a value; a value would have these types and shapes."""
+        if not all(_is_of_known_size(spec) for spec in nest.flatten(element_spec)):
+            return Optional(_native.as_tensor(False), _NoValue(element_spec))
         zeros = nest.map_structure(lambda spec: raw.zeros(list(spec.shape), spec.dtype), element_spec)
         return Optional(_native.as_tensor(False), zeros)
+
+
+def _as_component(leaf: Any) -> Any:
+    """A leaf of an element: a tensor, unless it has parts, such as a sparse tensor or a dataset."""
+    is_composite = hasattr(leaf, "_taut_parts") or hasattr(leaf, "element_spec")
+    return leaf if is_composite else _native.as_tensor(leaf)
+
+
+class _NoValue:
+    """In place of the value of an optional that has none: its specs."""
+
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+
+
+def _is_of_known_size(spec: Any) -> bool:
+    """Whether it is the spec of a tensor of numbers, with all sizes."""
+    return isinstance(spec, TensorSpec) and spec.shape.is_fully_defined() and spec.dtype != dtypes.string
 
 
 class Iterator:
@@ -93,7 +114,13 @@ class NumpyIterator(Iterator):
 
 def as_arrays(element: Any) -> Any:
     """The element with arrays in place of tensors."""
-    return nest.map_structure(lambda leaf: leaf.numpy() if isinstance(leaf, _native.Array) else leaf, element)
+
+    def one(leaf: Any) -> Any:
+        if hasattr(leaf, "element_spec"):
+            raise TypeError("as_numpy_iterator: elements must be tensors, got a dataset")
+        return leaf.numpy() if isinstance(leaf, (_native.Array, RaggedTensor)) else leaf
+
+    return nest.map_structure(one, element)
 
 
 class DatasetIterator(Iterator):
@@ -136,7 +163,7 @@ class DatasetIterator(Iterator):
         try:
             return Optional(_native.as_tensor(True), self._pull())
         except StopIteration:
-            return Optional(_native.as_tensor(False), None)
+            return Optional(_native.as_tensor(False), _NoValue(self.element_spec))
 
     @property
     def element_spec(self) -> Any:
@@ -232,9 +259,12 @@ class TracedIterator(Iterator):
         self._find, self._inputs, self.element_spec = find, inputs, spec
         self._calls = 0
         for leaf in nest.flatten(spec):
-            if not isinstance(leaf, TensorSpec):
-                text = f"the elements of a dataset in a traced function must be tensors, got {leaf!r}"
-                refuse("iterator", text, OperatorNotAllowedInGraphError)
+            if isinstance(leaf, NoneTensorSpec):
+                continue
+            if not isinstance(leaf, TensorSpec) or leaf.dtype == dtypes.string:
+                refuse(
+                    "iterator", f"the sizes of the elements do not follow from their shapes: {leaf}", DynamicShapeError
+                )
             if not leaf.shape.is_fully_defined():
                 refuse("iterator", f"the shapes of a dataset's elements vary: they are {leaf}", DynamicShapeError)
 
@@ -254,14 +284,12 @@ class TracedIterator(Iterator):
 
     def element(self, spec: Any) -> Any:
         """The next element, which has these types and shapes."""
-        specs, find = nest.flatten(spec), self._find
+        specs, find = _tensor_specs(spec), self._find
 
         def callback(inputs: list) -> list[bytes]:
             return _as_bytes(find(inputs)._pull_or_raise(), specs)
 
-        return nest.pack_sequence_as(
-            spec, _native.host_callback("dataset", callback, self._inputs, _kinds(specs), True)
-        )
+        return _element(spec, _native.host_callback("dataset", callback, self._inputs, _kinds(specs), True))
 
     def has_next(self) -> _native.Tensor:
         """Whether there are more elements."""
@@ -274,7 +302,7 @@ class TracedIterator(Iterator):
 
     def get_next_as_optional(self) -> Optional:
         """The next element, or an optional without a value after the last."""
-        specs, find = nest.flatten(self.element_spec), self._find
+        specs, find = _tensor_specs(self.element_spec), self._find
 
         def callback(inputs: list) -> list[bytes]:
             iterator = find(inputs)
@@ -284,7 +312,7 @@ class TracedIterator(Iterator):
 
         kinds = [*_FLAG, *_kinds(specs)]
         flag, *parts = _native.host_callback("dataset", callback, self._inputs, kinds, True)
-        return Optional(flag, nest.pack_sequence_as(self.element_spec, parts))
+        return Optional(flag, _element(self.element_spec, parts))
 
 
 class _Runs:
@@ -355,13 +383,25 @@ def _as_argument(iterator: DatasetIterator) -> Any:
     return _IteratorArgument(number, _ElementSpec(iterator._next_spec()))
 
 
+def _tensor_specs(spec: Any) -> list:
+    """The specs of the tensors of an element, which may have None as a part."""
+    return [leaf for leaf in nest.flatten(spec) if not isinstance(leaf, NoneTensorSpec)]
+
+
+def _element(spec: Any, tensors: list) -> Any:
+    """The element with these specs of its tensors."""
+    rest = iter(tensors)
+    parts = [None if isinstance(leaf, NoneTensorSpec) else next(rest) for leaf in nest.flatten(spec)]
+    return nest.pack_sequence_as(spec, parts)
+
+
 def _kinds(specs: list) -> list:
     return [(spec.dtype, list(spec.shape)) for spec in specs]
 
 
 def _as_bytes(element: Any, specs: list) -> list[bytes]:
     """The bytes of an element, which must have these specs."""
-    parts = nest.flatten(element)
+    parts = [part for part in nest.flatten(element) if part is not None]
     for part, wanted in zip(parts, specs):
         if not wanted.is_compatible_with(part):
             raise InvalidArgumentError(

@@ -38,19 +38,25 @@ class _OptionsBase:
     """Options with a fixed set of names and types; None for one that is not set."""
 
     _types: ClassVar[dict[str, Any]] = {}
+    #: Other names of options.
+    _aliases: ClassVar[dict[str, str]] = {}
+    #: Of options that are not set.
+    _defaults: ClassVar[dict[str, Any]] = {}
 
     def __init__(self) -> None:
         object.__setattr__(self, "_set", {})
 
     def __getattr__(self, name: str) -> Any:
+        name = type(self)._aliases.get(name, name)
         kind = type(self)._types.get(name)
         if kind is None:
             raise AttributeError(f"{type(self).__name__} has no option {name!r}: it has {sorted(type(self)._types)}")
         if isinstance(kind, type) and issubclass(kind, _OptionsBase):
             return self._set.setdefault(name, kind())
-        return self._set.get(name)
+        return self._set.get(name, type(self)._defaults.get(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
+        name = type(self)._aliases.get(name, name)
         kind = type(self)._types.get(name)
         if kind is None:
             raise AttributeError(f"{type(self).__name__} has no option {name!r}: it has {sorted(type(self)._types)}")
@@ -104,6 +110,7 @@ class DistributeOptions(_OptionsBase):
     """`Options.experimental_distribute`: how a dataset is divided among workers."""
 
     _types: ClassVar[dict[str, Any]] = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
+    _defaults: ClassVar[dict[str, Any]] = {"auto_shard_policy": AutoShardPolicy.AUTO}
 
 
 class OptimizationOptions(_OptionsBase):
@@ -150,17 +157,19 @@ class DatasetOptions(_OptionsBase):
         "autotune": AutotuneOptions,
         "dataset_name": str,
         "deterministic": bool,
-        "experimental_deterministic": bool,
         "experimental_distribute": DistributeOptions,
         "experimental_external_state_policy": ExternalStatePolicy,
         "experimental_optimization": OptimizationOptions,
         "experimental_service": ServiceOptions,
         "experimental_slack": bool,
         "experimental_symbolic_checkpoint": bool,
-        "experimental_threading": ThreadingOptions,
         "experimental_warm_start": bool,
         "framework_type": list,
         "threading": ThreadingOptions,
+    }
+    _aliases: ClassVar[dict[str, str]] = {
+        "experimental_deterministic": "deterministic",
+        "experimental_threading": "threading",
     }
 
     def merge(self, options: DatasetOptions) -> DatasetOptions:

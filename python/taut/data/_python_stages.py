@@ -5,14 +5,19 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from .. import _native, dtypes, nest
 from ..errors import InvalidArgumentError, OpError, OutOfRangeError
 from ..spec import TensorSpec
+from ..type_spec import DatasetSpec
 from . import _composites, _files, _specs, _stages
+from ._epochs import next_epoch, seed_of
+from ._functions import StageFunction, arguments_of, expanding, step_function
+from ._iterators import DatasetIterator
+from ._joined import INFINITE_CARDINALITY
 from ._structures import fill_unknown, flat_shapes, size_of
 
 if TYPE_CHECKING:
@@ -33,6 +38,8 @@ class PythonStages:
     batch: Callable[..., Any]
     skip: Callable[..., Any]
     _uniform: Callable[..., Any]
+    #: The epoch in which elements are accessed by their indices.
+    _access_epoch: int | None = None
 
     def _python_stage(
         self,
@@ -44,16 +51,22 @@ class PythonStages:
         made._options = self._options
         return made
 
+    def _as_endless(self, made: Dataset) -> Dataset:
+        """A stage of an unknown number of elements, or of infinitely many if this dataset has no end."""
+        endless = INFINITE_CARDINALITY
+        return made._with_cardinality(endless) if self._native.cardinality() == endless else made
+
     def _holding(self, elements: list) -> Dataset:
         """A dataset of some elements of this one."""
         return self._python_stage(lambda: iter(elements), lambda: _specs.uniform(self._elements), lambda: self._spec)
 
     def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
         """Maps elements with a state: `scan_func(state, element)` returns the next state and an element."""
-        step = _stages.traced(scan_func)
+        state = nest.map_structure(_native.as_tensor, initial_state)
+        step = step_function("scan", scan_func, state, self._spec, lambda result: _stages.scan_pair(result)[0])
         return self._python_stage(
-            lambda: _stages.scanned(self, initial_state, step),
-            spec=lambda: _specs.scanned_spec(self._spec, initial_state, step),
+            lambda: _stages.scanned(self, state, step.run),
+            spec=lambda: None if step.spec is None else _stages.scan_pair(step.spec)[1],
         )._with_cardinality(self._native.cardinality())
 
     def unique(self, name: str | None = None) -> Dataset:
@@ -76,9 +89,17 @@ class PythonStages:
         """
         if (window_size is None) == (window_size_func is None):
             raise ValueError("exactly one of window_size and window_size_func must be given")
-        size: Any = window_size_func if window_size is None else lambda _: window_size
-        key = _stages.traced(key_func)
-        return self._python_stage(lambda: _stages.grouped(self, key, reduce_func, size, self._holding))
+        of_key = (TensorSpec([], dtypes.int64),)
+        sizes = None if window_size_func is None else StageFunction("group_by_window", window_size_func, of_key)
+
+        def size(key: Any) -> Any:
+            return window_size if sizes is None else sizes.run(key)
+
+        key = StageFunction("group_by_window", key_func, arguments_of(self._spec)).run
+        windows = None if self._spec is None else (TensorSpec([], dtypes.int64), DatasetSpec(self._spec))
+        reduced, spec = expanding("group_by_window", reduce_func, windows)
+        made = self._python_stage(lambda: _stages.grouped(self, key, reduced, size, self._holding), spec=lambda: spec)
+        return self._as_endless(made)
 
     def bucket_by_sequence_length(
         self,
@@ -104,7 +125,7 @@ class PythonStages:
             )
         if pad_to_bucket_boundary and padded_shapes is None:
             padded_shapes = nest.map_structure(lambda spec: spec.shape, self.element_spec)
-        length = _stages.traced(element_length_func)
+        length = StageFunction("bucket_by_sequence_length", element_length_func, arguments_of(self._spec)).run
 
         def bucket(*element: Any) -> int:
             return bisect.bisect_right(bucket_boundaries, int(length(*element)))
@@ -134,7 +155,9 @@ class PythonStages:
             unknown = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
             return _specs.of_first(first) if no_padding else _specs.padded_of_first(first, unknown, None)
 
-        size = bucket_batch_sizes.__getitem__
+        def size(key: Any) -> int:
+            return bucket_batch_sizes[int(key)]
+
         made = self._python_stage(lambda: _stages.grouped(self, bucket, batched, size, self._holding), spec=spec)
         made._of_first = of_first
         return made
@@ -167,15 +190,20 @@ class PythonStages:
         if isinstance(self._spec, TensorSpec) and self._spec.shape == []:
             raise ValueError("rebatch: expected batches, got scalars: use batch")
         several = isinstance(batch_size, (list, tuple)) or getattr(batch_size, "shape", ()) != ()
-        sizes = [size_of("rebatch", "batch_size", size, 1) for size in (batch_size if several else [batch_size])]
-        if len(sizes) == 1:
-            return self.unbatch().batch(sizes[0], drop_remainder)
-        if not sizes:
-            raise ValueError("rebatch: batch_size must not be empty")
+        sizes = [size_of("rebatch", "batch_size", size, 0) for size in (batch_size if several else [batch_size])]
+        if not any(sizes):
+            raise InvalidArgumentError(f"rebatch: a batch_size must be >= 1, got {sizes}")
         rows = self.unbatch()
+        exact = sizes[0] if len(set(sizes)) == 1 else None
+        if exact is not None and not drop_remainder:
+            # Without it, batches are full if those before it can be divided.
+            before = None if self._spec is None else _specs.row_count("rebatch", self._spec)
+            exact = exact if before is not None and before % exact == 0 else None
+        if len(sizes) == 1:
+            return rows.batch(sizes[0], drop_remainder or exact is not None)
         return self._python_stage(
             lambda: _stages.rebatched(rows, sizes, drop_remainder, _stages.stacked),
-            spec=lambda: _specs.batched_spec(rows._spec, None),
+            spec=lambda: _specs.batched_spec(rows._spec, exact),
         )
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
@@ -205,9 +233,8 @@ class PythonStages:
 
         Without `initial_dist` the distribution is estimated from the elements so far.
         """
-        from ._dataset import _seed
-
-        start, runs, key = _seed(seed), itertools.count(), _stages.traced(class_func)
+        start, runs = seed_of(seed), itertools.count()
+        key = StageFunction("rejection_resample", class_func, arguments_of(self._spec))
         target = np.asarray(_native.as_tensor(target_dist), np.float64)
         initial = None if initial_dist is None else np.asarray(_native.as_tensor(initial_dist), np.float64)
         if initial is not None and initial.shape != target.shape:
@@ -215,10 +242,11 @@ class PythonStages:
                 f"rejection_resample: initial_dist must have the shape of target_dist, {target.shape}, "
                 f"got {initial.shape}"
             )
-        return self._python_stage(
-            lambda: _stages.resampled(self, key, target, initial, [start, next(runs)]),
-            spec=lambda: _specs.resampled_spec(self._spec, key),
+        made = self._python_stage(
+            lambda: _stages.resampled(self, key.run, target, initial, [start, next(runs)]),
+            spec=lambda: None if key.spec is None else (key.spec, self._spec),
         )
+        return self._as_endless(made)
 
     @staticmethod
     def random(
@@ -226,9 +254,9 @@ class PythonStages:
     ) -> Dataset:
         """An infinite dataset of random integers in [0, 2**32). Every iteration has the same, unless
         `rerandomize_each_iteration` is true."""
-        from ._dataset import Dataset, _seed
+        from ._dataset import Dataset
 
-        start, runs = _seed(seed), itertools.count()
+        start, runs = seed_of(seed), itertools.count()
         made = Dataset._from_iterators(
             lambda: _stages.drawn_numbers([start, next(runs) if rerandomize_each_iteration else 0]),
             lambda: _specs.exactly(TensorSpec([], dtypes.int64)),
@@ -248,7 +276,7 @@ class PythonStages:
         """
         if checkpoint_args is not None:
             raise ValueError("save: checkpoint_args must be None: a dataset is written at once")
-        shard = None if shard_func is None else _stages.traced(shard_func)
+        shard = None if shard_func is None else StageFunction("save", shard_func, arguments_of(self._spec)).run
         _files.save(self, self.element_spec, path, compression, shard)
 
     @staticmethod
@@ -288,14 +316,14 @@ class PythonStages:
 
         `shard_func` and `reader_func` are those of `save` and `load`.
         """
-        shard = None if shard_func is None else _stages.traced(shard_func)
+        shard = None if shard_func is None else StageFunction("snapshot", shard_func, arguments_of(self._spec)).run
 
         def elements() -> Iterator:
             try:
                 index = _files.read_index(path)
             except FileNotFoundError:
                 return _files.saving(self, self.element_spec, path, compression, shard)
-            return iter(_loaded(path, index, self.element_spec, reader_func))
+            return iter(_loaded(path, index, self._spec or _files.decoded(index["structure"]), reader_func))
 
         made = self._python_stage(elements, lambda: _specs.uniform(self._elements), lambda: self._spec)
         return made._with_cardinality(self._native.cardinality())
@@ -307,7 +335,11 @@ class PythonStages:
             raise OutOfRangeError(
                 f"at: index must be in [0, {count if count >= 0 else 'the number of elements'}), got {number}"
             )
-        for element in self.skip(number):
+        if self._access_epoch is None:
+            # All accesses see one order: that of an epoch of their own.
+            self._access_epoch = next_epoch(self._native)
+        rest = self._native.iterate((self._access_epoch, number))
+        for element in DatasetIterator(rest, cast("Dataset", self)):
             return element
         raise OutOfRangeError(f"at: index must be below the number of elements, got {number}")
 

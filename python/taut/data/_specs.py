@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from .. import _native, nest
-from ..function import trace_specs
+from .. import _native, dtypes, nest
+from ..errors import InvalidArgumentError
 from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..shape import TensorShape
 from ..sparse_tensor import SparseTensor
 from ..spec import TensorSpec
-from ..type_spec import DatasetSpec, NoneTensorSpec, OptionalSpec, SparseTensorSpec, TypeSpec
+from ..type_spec import DatasetSpec, NoneTensorSpec, OptionalSpec, SparseTensorSpec
 
 
 class Elements(NamedTuple):
@@ -66,6 +65,13 @@ def of_first(structure: Any) -> Any:
     return _resized(structure, lambda shape: [None, *shape[1:]] if shape.rank else shape)
 
 
+def resized_spec(spec: Any, shape: list) -> Any:
+    """The spec of a tensor of any kind with another shape of the same rank."""
+    if isinstance(spec, RaggedTensorSpec):
+        return RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
+    return type(spec)(shape, spec.dtype) if isinstance(spec, (TensorSpec, SparseTensorSpec)) else spec
+
+
 def padded_of_first(structure: Any, shapes: list, size: int | None) -> Any:
     """The specs of a first padded batch as those of all: the sizes of elements are known only where `shapes` has them."""
     return padded_spec(_resized(structure, lambda shape: [None] * (len(shape) - 1)), shapes, size)
@@ -89,7 +95,7 @@ def _as_tuples(signature: Any) -> Any:
         return tuple(map(_as_tuples, signature))
     if isinstance(signature, dict):
         return {key: _as_tuples(part) for key, part in signature.items()}
-    return TensorSpec(signature.shape, signature.dtype)
+    return TensorSpec(signature.shape, signature.dtype) if isinstance(signature, TensorSpec) else signature
 
 
 def uniform(source: MaybeElements) -> MaybeElements:
@@ -109,23 +115,18 @@ def zipped(sources: list[MaybeElements]) -> MaybeElements:
     return exactly(tuple(part.each for part in parts)) if len(parts) == len(sources) else None
 
 
-def mapped(source: MaybeElements, function: Callable) -> MaybeElements:
-    """The results of a function, which is traced for this; unknown if it cannot be traced."""
-    if source is None or not all(isinstance(leaf, TensorSpec) for leaf in nest.flatten(list(source))):
+def mapped(source: MaybeElements, results: Callable) -> MaybeElements:
+    """The results of a function, of which `results` gives the specs; unknown if they are no tensors of known sizes."""
+    if source is None:
         return None
+    each = results(source.each)
+    last = each if source.is_uniform else results(source.last)
+    return Elements(each, last) if _are_tensors(each) and _are_tensors(last) else None
 
-    def made(element: Any) -> Any:
-        found = trace_specs(function, *(element if type(element) is tuple else (element,)))
-        if not all(isinstance(leaf, TensorSpec) for leaf in nest.flatten(found)):
-            raise TypeError("the elements are not tensors")
-        return found
 
-    found = None
-    # The function reports its error when an element is computed.
-    with contextlib.suppress(Exception), _native.InitScope():
-        each = made(source.each)
-        found = Elements(each, each if source.is_uniform else made(source.last))
-    return found
+def _are_tensors(structure: Any) -> bool:
+    flat = [] if structure is None else nest.flatten(structure)
+    return bool(flat) and all(isinstance(spec, TensorSpec) and spec.shape.is_fully_defined() for spec in flat)
 
 
 def batched(source: MaybeElements, size: int, count: int, exact: bool) -> MaybeElements:
@@ -166,21 +167,27 @@ def merged(source: MaybeElements) -> Any:
 
 def public_signature(signature: Any) -> Any:
     """The specs of a generator's elements; None if a shape is missing."""
-    if signature is None or not all(isinstance(spec, TensorSpec) for spec in nest.flatten(signature)):
+    known = (TensorSpec, RaggedTensorSpec, SparseTensorSpec)
+    if signature is None or not all(isinstance(spec, known) for spec in nest.flatten(signature)):
         return None
     return _as_tuples(signature)
 
 
-def _changed(structure: Any, change: Callable[[TensorSpec], Any]) -> Any:
-    """The structure with its tensor specs changed; None if it has others, or one that cannot be changed."""
+def _changed(structure: Any, change: Callable[[TensorSpec], Any], keeps_unknown: bool = True) -> Any:
+    """The structure with its tensor specs changed; None if it has others, or one that cannot be changed. With
+    `keeps_unknown`, those of an unknown rank stay.
+    """
     if structure is None:
         return None
-    found = []
+    found: list[Any] = []
     for spec in nest.flatten(structure):
         if isinstance(spec, NoneTensorSpec):
             found.append(spec)
             continue
-        made = change(spec) if isinstance(spec, TensorSpec) and spec.shape.rank is not None else None
+        if isinstance(spec, TensorSpec) and spec.shape.rank is None:
+            made = spec if keeps_unknown else None
+        else:
+            made = change(spec) if isinstance(spec, TensorSpec) else None
         if made is None:
             return None
         found.append(made)
@@ -205,7 +212,7 @@ def padded_spec(structure: Any, shapes: list, size: int | None) -> Any:
         padded = next(rest, None)
         return TensorSpec([size, *(spec.shape if padded is None else padded)], spec.dtype)
 
-    return _changed(structure, one)
+    return _changed(structure, one, False)
 
 
 def zipped_specs(structures: list) -> Any:
@@ -237,6 +244,20 @@ def check_alike(stage: str, one: Any, other: Any) -> None:
     for mine, theirs in zip(nest.flatten(one), nest.flatten(other)):
         if getattr(mine, "dtype", None) != getattr(theirs, "dtype", None):
             raise TypeError(f"{stage}: elements must have one type, got {mine} and {theirs}")
+
+
+def check_padding(structure: Any, shapes: list, values: list) -> None:
+    """Raises an error if the padding of elements with these specs is not one shape and one value for each tensor."""
+    flat = [] if structure is None else nest.flatten(structure)
+    for name, given in (("padded_shapes", shapes), ("padding_values", values)):
+        if flat and given and len(given) != len(flat):
+            raise ValueError(
+                f"padded_batch: {name} must have one entry for each of {len(flat)} tensors, got {len(given)}"
+            )
+    for spec, shape in zip(flat, shapes):
+        known: Any = getattr(spec, "shape", None)
+        if isinstance(spec, TensorSpec) and known.rank is not None and known.rank != len(shape):
+            raise ValueError(f"padded_batch: the padded shape {shape} must have the rank of {spec}")
 
 
 def checked_dataset(stage: str, made: Any) -> Any:
@@ -280,56 +301,19 @@ def row_count(stage: str, structure: Any) -> int | None:
     return known.pop() if known and None not in sizes else None
 
 
-# Sizes that stand for an unknown one. Functions are traced with both: what differs in their results is unknown, too. They
-# have many divisors, for functions that reshape.
-_TRIAL_SIZES = (60, 120)
+def check_predicate(stage: str, spec: Any) -> None:
+    """Raises ValueError if the result of a predicate, where it is known, is not a scalar boolean."""
+    is_boolean = isinstance(spec, TensorSpec) and TensorSpec([], dtypes.bool).is_compatible_with(spec)
+    if spec is not None and not is_boolean:
+        raise ValueError(f"{stage}: predicate must return a scalar boolean, got {spec}")
 
 
-def _traced_with(function: Callable, structures: tuple) -> Any:
-    """The specs of a function's results for arguments with these specs; None if it cannot be traced."""
-    flat = nest.flatten(structures)
-    if not all(isinstance(spec, NoneTensorSpec) or _has_rank(spec) for spec in flat):
-        return None
-    defined = all(isinstance(spec, NoneTensorSpec) or spec.shape.is_fully_defined() for spec in flat)
-    results = []
-    with contextlib.suppress(Exception), _native.InitScope():
-        for size in _TRIAL_SIZES[: 1 if defined else 2]:
-            arguments = nest.pack_sequence_as(structures, [_sized(spec, size) for spec in flat])
-            results.append(specs_of(trace_specs(function, *arguments)))
-    if len(results) != (1 if defined else 2):
-        return None
-    if not all(isinstance(spec, TypeSpec) for spec in nest.flatten(results[0])):
-        return None
-    return results[0] if defined else common_spec(results)
-
-
-def _has_rank(spec: Any) -> bool:
-    return isinstance(spec, TensorSpec) and spec.shape.rank is not None
-
-
-def _sized(spec: Any, size: int) -> Any:
-    if isinstance(spec, NoneTensorSpec):
-        return None
-    return TensorSpec([size if dim is None else dim for dim in spec.shape], spec.dtype)
-
-
-def mapped_spec(structure: Any, function: Callable) -> Any:
-    """The results of a function of elements with these specs."""
-    if structure is None:
-        return None
-    return _traced_with(function, structure if type(structure) is tuple else (structure,))
-
-
-def resampled_spec(structure: Any, class_func: Callable) -> Any:
-    """The elements, each beside its class."""
-    kind = mapped_spec(structure, class_func)
-    return None if kind is None else (kind, structure)
-
-
-def scanned_spec(structure: Any, initial_state: Any, step: Callable) -> Any:
-    """The second result of a function of a state and an element."""
-    if structure is None:
-        return None
-    state = specs_of(nest.map_structure(_native.as_tensor, initial_state))
-    found = _traced_with(step, (state, structure))
-    return found[1] if isinstance(found, tuple) and len(found) == 2 else None
+def check_state(stage: str, before: Any, after: Any) -> None:
+    """Raises an error if the next state of a reduction or scan has another structure, or another type, than the state."""
+    try:
+        nest.assert_same_structure(before, after, check_types=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{stage}: the function must return the structure of the state: {error}") from None
+    for one, other in zip(nest.flatten(before), nest.flatten(after)):
+        if one.dtype != other.dtype:
+            raise TypeError(f"{stage}: the state must keep its type {one.dtype.name}, got {other.dtype.name}")

@@ -9,14 +9,8 @@ import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
 from ..errors import InvalidArgumentError
-from ..function import Function
 from . import _specs
 from ._structures import size_of
-
-
-def traced(function: Callable) -> Callable:
-    """The function as a traced function."""
-    return function if isinstance(function, Function) else Function(function, on_retrace="allow")
 
 
 def applied(function: Callable, element: Any) -> Any:
@@ -28,11 +22,16 @@ def scanned(dataset: Iterable, initial_state: Any, step: Callable) -> Iterator:
     """Yields the second result of `step(state, element)`; the first is the next state."""
     state = nest.map_structure(_native.as_tensor, initial_state)
     for element in dataset:
-        result = step(state, element)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise TypeError(f"scan: scan_func must return a pair, the next state and an element, got {result!r}")
-        state = same_state(state, result[0], "scan", "scan_func")
-        yield result[1]
+        after, made = scan_pair(step(state, element))
+        state = same_state("scan", state, after)
+        yield made
+
+
+def scan_pair(result: Any) -> tuple:
+    """The result of a scan's function, or its specs: the next state, and an element."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise TypeError(f"scan: scan_func must return a pair, the next state and an element, got {result!r}")
+    return result[0], result[1]
 
 
 def distinct(dataset: Iterable) -> Iterator:
@@ -75,6 +74,18 @@ def drawn(weights: list[float], seed: list[int]) -> Iterator[int]:
         yield int(generator.choice(len(chances), p=chances))
 
 
+def drawn_by(weights: Iterable, count: int, seed: list[int]) -> Iterator[int]:
+    """Yields an index at random for each element of a dataset of weights."""
+    generator = np.random.default_rng(seed)
+    for element in weights:
+        chances = np.asarray(element, np.float64)
+        if chances.shape != (count,) or not np.isfinite(chances).all() or (chances < 0).any() or not chances.any():
+            raise InvalidArgumentError(
+                f"sample_from_datasets: weights must be {count} numbers >= 0, not all zero, got {chances.tolist()}"
+            )
+        yield int(generator.choice(count, p=chances / chances.sum()))
+
+
 def grouped(dataset: Iterable, key_func: Callable, reduce_func: Callable, size: Callable, held: Callable) -> Iterator:
     """Groups elements by key into windows of `size(key)` elements; yields the elements of `reduce_func` of each window.
 
@@ -90,7 +101,7 @@ def grouped(dataset: Iterable, key_func: Callable, reduce_func: Callable, size: 
         key = int(applied(key_func, element))
         window = windows.setdefault(key, [])
         window.append(element)
-        if len(window) >= size_of("group_by_window", "window_size", size(key), 1):
+        if len(window) >= size_of("group_by_window", "window_size", size(_native.own_tensor(np.int64(key))), 1):
             yield from reduced(key, windows.pop(key))
     for key in sorted(windows):
         yield from reduced(key, windows[key])
@@ -101,17 +112,10 @@ def batch_count(count: int, size: int, exact: bool) -> int:
     return count if count < 0 else count // size if exact else -(-count // size)
 
 
-def same_state(before: Any, after: Any, stage: str = "reduce", function: str = "reduce_func") -> Any:
-    """The new state of a reduction or scan; raises InvalidArgumentError if it has another structure or another type."""
-    try:
-        nest.assert_same_structure(before, after, check_types=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{stage}: {function} must return the structure of the state: {error}") from None
-    made = nest.map_structure(_native.as_tensor, after)
-    for one, other in zip(nest.flatten(before), nest.flatten(made)):
-        if one.dtype != other.dtype:
-            raise TypeError(f"{stage}: the state must keep its type {one.dtype.name}, got {other.dtype.name}")
-    return nest.pack_sequence_as(before, nest.flatten(made))
+def same_state(stage: str, before: Any, after: Any) -> Any:
+    """The new state of a reduction or scan; an error if it has another structure or another type."""
+    _specs.check_state(stage, before, after)
+    return nest.pack_sequence_as(before, nest.flatten(nest.map_structure(_native.as_tensor, after)))
 
 
 def reduced_in_trace(iterator: Any, state: Any, step: Callable) -> Any:
@@ -140,6 +144,9 @@ def rebatched(rows: Iterable, sizes: list[int], drop_remainder: bool, join: Call
     waiting: list = []
     turn = 0
     for row in rows:
+        while sizes[turn % len(sizes)] == 0:
+            yield nest.map_structure(lambda batch: batch[:0], join([row]))
+            turn += 1
         waiting.append(row)
         if len(waiting) == sizes[turn % len(sizes)]:
             yield join(waiting)

@@ -30,6 +30,13 @@ def as_tensors(structure: Any) -> Any:
     return _native.as_tensor(structure)
 
 
+def has_traced(structure: Any) -> bool:
+    """Whether a structure has tensors of a trace, which have no values."""
+    return _native.is_tracing() and any(
+        isinstance(leaf, _native.Array) and leaf.is_symbolic for leaf in nest.flatten(structure)
+    )
+
+
 def boxed(element: Any) -> Any:
     """The element for the engine, which knows tuples and dicts: an object with `__tf_flatten__` becomes a named tuple of its
     components, whose class makes the object again.
@@ -108,15 +115,17 @@ def typed_element(element: Any, signature: Any) -> Any:
             raise InvalidArgumentError(f"the generator must yield {signature!r}, got {element!r}")
         return tuple(typed_element(part, spec) for part, spec in zip(element, signature))
     if isinstance(signature, dict):
+        if not isinstance(element, dict) or element.keys() != signature.keys():
+            raise InvalidArgumentError(f"the generator must yield {signature!r}, got {element!r}")
         return {key: typed_element(element[key], spec) for key, spec in signature.items()}
     return one(signature, element)
 
 
-def normalized(element: Any) -> Any:
+def as_element(made: Any) -> Any:
     """The result of a mapped function as an element: a list is a tuple, and lists inside of it are tensors."""
-    if isinstance(element, list):
-        return tuple(_component(part) for part in element)
-    return _component(element)
+    if isinstance(made, _native.Tensor):
+        return made
+    return boxed(tuple(map(_component, made)) if isinstance(made, list) else _component(made))
 
 
 def _component(part: Any) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import _namespace, dtypes
+from .. import _namespace, dtypes, nest
 from ..errors import InvalidArgumentError
 from . import _stages
-from ._dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, _check_datasets
+from ._dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from ._functions import StageFunction, arguments_of
 from ._iterators import Optional
+from ._joined import check_datasets
 from ._options import (
     AutoShardPolicy,
     AutotuneAlgorithm,
@@ -27,7 +29,7 @@ Transformation = Callable[[Dataset], Dataset]
 
 def cardinality(dataset: Dataset) -> Any:
     """The number of elements; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
-    _check_datasets("cardinality", [dataset])
+    check_datasets("cardinality", [dataset])
     return dataset.cardinality()
 
 
@@ -38,7 +40,7 @@ def get_next_as_optional(iterator: Any) -> Any:
 
 def get_single_element(dataset: Dataset) -> Any:
     """The only element; an error if there are more or none."""
-    _check_datasets("get_single_element", [dataset])
+    check_datasets("get_single_element", [dataset])
     return dataset.get_single_element()
 
 
@@ -63,7 +65,7 @@ def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Transformation:
 
 def at(dataset: Dataset, index: Any) -> Any:
     """The element with this index. The elements before it are skipped, which most stages do without computing them."""
-    _check_datasets("at", [dataset])
+    check_datasets("at", [dataset])
     return dataset._at(index)
 
 
@@ -106,7 +108,9 @@ def assert_cardinality(expected_cardinality: Any) -> Transformation:
 
 
 def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformation:
-    """Repeats the elements, which are dicts, up to a number of them; `mask_key` tells which are not repetitions."""
+    """Adds zeros to the elements, which are dicts, up to a number of them; `mask_key` tells which were there."""
+
+    from .. import where, zeros_like
 
     def transformed(dataset: Dataset) -> Dataset:
         spec = dataset.element_spec
@@ -119,8 +123,14 @@ def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformat
             raise ValueError(
                 f"pad_to_cardinality: the dataset must have 1 to {int(cardinality)} elements, it has {count}"
             )
-        marked = dataset.repeat().enumerate().map(lambda i, element: {**element, mask_key: i < count})
-        return marked.take(int(cardinality))
+
+        def padded(i: Any, element: Any) -> Any:
+            def zeros(part: Any) -> Any:
+                return where(i < count, part, zeros_like(part))
+
+            return {**nest.map_structure(zeros, element), mask_key: i < count}
+
+        return dataset.repeat().take(int(cardinality)).enumerate().map(padded)
 
     return transformed
 
@@ -193,8 +203,12 @@ class Reducer(NamedTuple):
 
 def group_by_reducer(key_func: Callable, reducer: Reducer) -> Transformation:
     """Reduces the elements of each key, and returns the results in the order of the keys."""
-    key = _stages.traced(key_func)
-    return lambda dataset: dataset._python_stage(lambda: _stages.reduced_by_key(dataset, key, reducer))
+
+    def transformed(dataset: Dataset) -> Dataset:
+        key = StageFunction("group_by_reducer", key_func, arguments_of(dataset._spec)).run
+        return dataset._python_stage(lambda: _stages.reduced_by_key(dataset, key, reducer))
+
+    return transformed
 
 
 def group_by_window(

@@ -159,9 +159,23 @@ def _parsed(features: dict[str, Any] | None, parse: Callable[[list], list], rows
     """The features of `rows` examples, or of one."""
     if not features:
         raise ValueError("features must have at least one feature, got none")
-    arguments = {key: _arguments(key, feature) for key, feature in features.items()}
+    arguments = {key: _arguments(key, features[key]) for key in _in_order(features)}
     found = iter(parse([one for parts in arguments.values() for one in parts]))
     return {key: _value(key, features[key], [next(found) for _ in parts], rows) for key, parts in arguments.items()}
+
+
+def _in_order(features: dict[str, Any]) -> list[str]:
+    """The keys in the order of TensorFlow's result: sparse features, dense, ragged, those made of others; each by name."""
+
+    def rank(key: str) -> tuple[int, str]:
+        feature = features[key]
+        if isinstance(feature, VarLenFeature):
+            return 0, key
+        if isinstance(feature, (FixedLenFeature, FixedLenSequenceFeature)):
+            return 1, key
+        return (2 if getattr(feature, "value_key", None) in (None, key) else 3), key
+
+    return sorted(features, key=rank)
 
 
 def _value(key: str, feature: Any, parts: list[Any], rows: int | None) -> Any:
@@ -234,8 +248,9 @@ def _parsed_sequences(
 ) -> tuple[dict, dict, dict]:
     if not context and not lists:
         raise ValueError("context_features or sequence_features must have at least one feature, got none")
+    lists = {key: lists[key] for key in _in_order(lists)} if lists else {}
     wanted = []
-    for key, feature in (lists or {}).items():
+    for key, feature in lists.items():
         if not isinstance(feature, (FixedLenSequenceFeature, VarLenFeature, RaggedFeature)):
             raise TypeError(
                 f"expected a FixedLenSequenceFeature, VarLenFeature or RaggedFeature for {key!r}, got {feature!r}"
@@ -250,7 +265,7 @@ def _parsed_sequences(
 
     features = _parsed(context, parse, rows) if context else dict.fromkeys(parse([]))
     sequences, lengths = {}, {}
-    for (key, feature), (values, counts, steps) in zip((lists or {}).items(), found):
+    for (key, feature), (values, counts, steps) in zip(lists.items(), found):
         sequences[key], lengths[key] = _sequence(key, feature, values, np.asarray(counts), np.asarray(steps), rows)
     return features, sequences, {key: value for key, value in lengths.items() if value is not None}
 

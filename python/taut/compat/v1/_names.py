@@ -52,8 +52,8 @@ RENAMED: dict[str, str] = dict(pair.split("=") for pair in _RENAMED.split())
 DIFFERENT: dict[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
-        "": """DeviceSpec Variable batch_to_space boolean_mask case constant_initializer foldl foldr gradients hessians
-            ones_initializer random_normal_initializer random_uniform_initializer reverse_sequence scan space_to_batch tuple
+        "": """DeviceSpec Variable batch_to_space boolean_mask case constant_initializer gradients hessians
+            ones_initializer random_normal_initializer random_uniform_initializer reverse_sequence space_to_batch tuple
             variable_creator_scope zeros_initializer data summary train test lookup losses metrics initializers optimizers
             queue distribute""",
         "debugging": """assert_all_finite assert_integer assert_near assert_rank_in assert_scalar assert_shapes assert_type""",
@@ -61,7 +61,7 @@ DIFFERENT: dict[str, frozenset[str]] = {
             sample_distorted_bounding_box""",
         "io": "decode_csv decode_raw parse_example parse_single_example serialize_many_sparse serialize_sparse",
         "linalg": "diag diag_part matrix_transpose",
-        "math": "in_top_k reduce_euclidean_norm reduce_std reduce_variance",
+        "math": "reduce_euclidean_norm reduce_std reduce_variance",
         "random": "poisson",
         "sparse": "add concat reduce_max reduce_sum segment_mean segment_sqrt_n segment_sum split",
         "strings": "length reduce_join split substr to_hash_bucket to_number",

@@ -50,7 +50,7 @@ def _math() -> dict[str, Any]:
 
     names = """argmax argmin bincount confusion_matrix count_nonzero reduce_all reduce_any reduce_logsumexp reduce_max
         reduce_mean reduce_min reduce_prod reduce_sum"""
-    return {**_own(names), "softmax": nn.softmax, "log_softmax": nn.log_softmax}
+    return {**_own(names), "in_top_k": nn.in_top_k, "softmax": nn.softmax, "log_softmax": nn.log_softmax}
 
 
 def _linalg() -> dict[str, Any]:

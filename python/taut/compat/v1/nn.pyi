@@ -10,14 +10,15 @@ from ..._ops.candidates import (
     uniform_candidate_sampler as uniform_candidate_sampler,
 )
 from ..._ops.compat_v1 import (
-    avg_pool as avg_pool, avg_pool as avg_pool2d, conv2d as conv2d, conv2d_transpose as conv2d_transpose, crelu as
-    crelu, depth_to_space as depth_to_space, depthwise_conv2d as depthwise_conv2d, dropout as dropout,
-    embedding_lookup as embedding_lookup, fused_batch_norm as fused_batch_norm, in_top_k as in_top_k, log_softmax as
-    log_softmax, max_pool as max_pool, moments as moments, relu_layer as relu_layer, separable_conv2d as
-    separable_conv2d, sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits, softmax as softmax,
-    softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits, softmax_cross_entropy_with_logits_v2 as
-    softmax_cross_entropy_with_logits_v2, space_to_depth as space_to_depth, sparse_softmax_cross_entropy_with_logits
-    as sparse_softmax_cross_entropy_with_logits, sufficient_statistics as sufficient_statistics,
+    avg_pool as avg_pool, avg_pool as avg_pool2d, conv2d as conv2d, conv2d_transpose as conv2d_transpose,
+    convolution as convolution, crelu as crelu, depth_to_space as depth_to_space, depthwise_conv2d as
+    depthwise_conv2d, dropout as dropout, embedding_lookup as embedding_lookup, fused_batch_norm as
+    fused_batch_norm, in_top_k as in_top_k, log_softmax as log_softmax, max_pool as max_pool, moments as moments,
+    relu_layer as relu_layer, separable_conv2d as separable_conv2d, sigmoid_cross_entropy_with_logits as
+    sigmoid_cross_entropy_with_logits, softmax as softmax, softmax_cross_entropy_with_logits as
+    softmax_cross_entropy_with_logits, softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2,
+    space_to_depth as space_to_depth, sparse_softmax_cross_entropy_with_logits as
+    sparse_softmax_cross_entropy_with_logits, sufficient_statistics as sufficient_statistics,
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits, weighted_moments as weighted_moments,
     xw_plus_b as xw_plus_b,
 )
@@ -42,6 +43,7 @@ from ..._ops.pool import (
     avg_pool1d as avg_pool1d, avg_pool3d as avg_pool3d, max_pool1d as max_pool1d, max_pool2d as max_pool2d,
     max_pool3d as max_pool3d,
 )
+from ..._ops.probabilities import sigmoid as sigmoid
 from ..._ops.reduction import l2_normalize as l2_normalize, top_k as top_k, zero_fraction as zero_fraction
 from ..._ops.sorting import approx_max_k as approx_max_k, approx_min_k as approx_min_k
 
@@ -49,15 +51,15 @@ __all__ = [
     "all_candidate_sampler", "approx_max_k", "approx_min_k", "atrous_conv2d", "atrous_conv2d_transpose", "avg_pool",
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_normalization", "bias_add", "collapse_repeated",
     "compute_accidental_hits", "compute_average_loss", "conv1d_transpose", "conv2d", "conv2d_transpose",
-    "conv_transpose", "crelu", "ctc_greedy_decoder", "ctc_unique_labels", "depth_to_space", "depthwise_conv2d",
-    "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input", "dropout", "elu", "embedding_lookup",
-    "fixed_unigram_candidate_sampler", "fused_batch_norm", "in_top_k", "l2_loss", "l2_normalize", "leaky_relu",
-    "learned_unigram_candidate_sampler", "local_response_normalization", "log_poisson_loss", "log_softmax",
-    "log_uniform_candidate_sampler", "lrn", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "moments",
-    "normalize_moments", "relu", "relu6", "relu_layer", "scale_regularization_loss", "selu", "separable_conv2d",
-    "sigmoid", "sigmoid_cross_entropy_with_logits", "silu", "softmax", "softmax_cross_entropy_with_logits",
-    "softmax_cross_entropy_with_logits_v2", "softplus", "softsign", "space_to_depth",
-    "sparse_softmax_cross_entropy_with_logits", "sufficient_statistics", "swish", "tanh", "top_k",
+    "conv_transpose", "convolution", "crelu", "ctc_greedy_decoder", "ctc_unique_labels", "depth_to_space",
+    "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input", "dropout", "elu",
+    "embedding_lookup", "fixed_unigram_candidate_sampler", "fused_batch_norm", "in_top_k", "l2_loss",
+    "l2_normalize", "leaky_relu", "learned_unigram_candidate_sampler", "local_response_normalization",
+    "log_poisson_loss", "log_softmax", "log_uniform_candidate_sampler", "lrn", "max_pool", "max_pool1d",
+    "max_pool2d", "max_pool3d", "moments", "normalize_moments", "relu", "relu6", "relu_layer",
+    "scale_regularization_loss", "selu", "separable_conv2d", "sigmoid", "sigmoid_cross_entropy_with_logits", "silu",
+    "softmax", "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2", "softplus", "softsign",
+    "space_to_depth", "sparse_softmax_cross_entropy_with_logits", "sufficient_statistics", "swish", "tanh", "top_k",
     "uniform_candidate_sampler", "weighted_cross_entropy_with_logits", "weighted_moments", "xw_plus_b",
     "zero_fraction",
 ]
@@ -76,9 +78,6 @@ def relu6(features: TensorLike, *, name: str | None = ...) -> Tensor:
 
 def selu(features: TensorLike, *, name: str | None = ...) -> Tensor:
     """Scaled exponential linear unit: [`elu`] with constants that preserve mean 0 and variance 1 across layers."""
-
-def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The logistic function, `1 / (1 + exp(-x))`."""
 
 def softplus(features: TensorLike, *, name: str | None = ...) -> Tensor:
     """Softplus, `log(1 + exp(features))`, a smooth [`relu`](super::relu()), computed without overflow."""
