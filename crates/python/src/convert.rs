@@ -103,10 +103,13 @@ pub fn float_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult
 /// of any Python float, becomes `float32` beside integers.
 fn promote_weak(object: &Bound<'_, PyAny>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
     let (py, own) = (object.py(), made.dtype());
-    let is_list = || object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+    let is_data = || {
+        let is_list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+        is_list || object.cast::<PyUntypedArray>().is_ok()
+    };
     let dtype = match own {
-        // An empty list has no type of its own.
-        _ if made.is_empty() && is_list() => dtype,
+        // Lists and arrays without elements have no value to lose.
+        _ if made.is_empty() && is_data() => dtype,
         DType::Bool => own,
         _ if own.is_integer() && dtype == DType::Bool => own,
         _ if own.is_complex() => dtype.complex(),
