@@ -103,13 +103,13 @@ pub fn float_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult
 /// of any Python float, becomes `float32` beside integers.
 fn promote_weak(object: &Bound<'_, PyAny>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
     let (py, own) = (object.py(), made.dtype());
-    let is_data = || {
+    let is_list_or_array = || {
         let is_list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
         is_list || object.cast::<PyUntypedArray>().is_ok()
     };
     let dtype = match own {
         // Lists and arrays without elements have no value to lose.
-        _ if made.is_empty() && is_data() => dtype,
+        _ if made.is_empty() && is_list_or_array() => dtype,
         DType::Bool => own,
         _ if own.is_integer() && dtype == DType::Bool => own,
         _ if own.is_complex() => dtype.complex(),
