@@ -56,7 +56,12 @@ def as_ints(values: Any) -> list[int]:
     values = values.tolist() if isinstance(values, (_native.Array, np.ndarray)) else values
     if isinstance(values, (int, np.integer)):
         return [int(values)]
-    return [int(value) for value in limited(values)]
+    if isinstance(values, (float, np.floating)):
+        values = [values]
+    found = list(limited(values))
+    if any(isinstance(value, (float, np.floating)) and value != int(value) for value in found):
+        raise TypeError(f"expected integers, got {found}\n  at {_native.calling_line()}")
+    return [int(value) for value in found]
 
 
 # The most values that an iterable without storage of its own, such as a range, is expanded to, and results that a function

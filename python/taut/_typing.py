@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._native import Array, DType
+from .shape import TensorShape
 
 
 class SupportsTensor(Protocol):
@@ -22,7 +23,7 @@ TensorLike: TypeAlias = Array | npt.ArrayLike | Sequence[Any] | SupportsTensor
 #: An element type: `tf.float32`, its name, a Python type or a NumPy type. None where a default applies.
 DTypeLike: TypeAlias = DType | npt.DTypeLike | None
 #: One integer, or several.
-IntsLike: TypeAlias = int | Sequence[int] | npt.NDArray[np.integer[Any]] | Array
+IntsLike: TypeAlias = int | Sequence[int] | TensorShape | npt.NDArray[np.integer[Any]] | Array
 #: A shape: one size, or a size per dimension.
 ShapeLike: TypeAlias = IntsLike
 #: One axis, several axes, or None for all.

@@ -46,7 +46,11 @@ class ForwardAccumulator:
 
     def __init__(self, primals: Any, tangents: Any) -> None:
         primals = nest.map_structure(held, primals)
-        self._native = call_recorded(_native.ForwardAccumulator, primals, _as_tensors(primals, tangents))
+        tangents = _as_tensors(primals, tangents)
+        self._native = call_recorded(_native.ForwardAccumulator, primals, tangents)
+        pairs = zip(nest.flatten(primals), nest.flatten(tangents))
+        #: A variable is no value of its own: its derivative is its tangent.
+        self._variables = [(one, tangent) for one, tangent in pairs if isinstance(one, _native.Variable)]
 
     def __enter__(self) -> ForwardAccumulator:
         self._native.__enter__()
@@ -60,7 +64,9 @@ class ForwardAccumulator:
         zero = is_zero(unconnected_gradients)
 
         def one(value: Any) -> Any:
-            found = self._native.jvp(value)
+            value = held(value)
+            own = [tangent for variable, tangent in self._variables if variable is value]
+            found = own[0] if own else self._native.jvp(value)
             return raw.zeros_like(value) if found is None and zero else found
 
         return nest.map_structure(one, primals)

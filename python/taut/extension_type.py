@@ -93,7 +93,7 @@ def _part_specs(value: Any) -> list:
         return [value]
     if is_of_parts(value):
         return value._taut_part_specs()
-    if isinstance(value, (dict, tuple)) and not isinstance(value, TensorShape):
+    if isinstance(value, (dict, tuple)):
         parts = value.values() if isinstance(value, dict) else value
         return [spec for part in parts for spec in _part_specs(part)]
     return []
@@ -245,7 +245,7 @@ def _row_count(value: Any) -> int | None:
         return value._taut_rows()
     if isinstance(value, dict):
         return next((size for part in value.values() if (size := _row_count(part)) is not None), None)
-    if isinstance(value, tuple) and not isinstance(value, TensorShape):
+    if isinstance(value, tuple):
         return next((size for part in value if (size := _row_count(part)) is not None), None)
     return len(value) if isinstance(value, (_native.Array, RaggedTensor)) else None
 
@@ -406,7 +406,7 @@ def _equal(one: Any, other: Any) -> Any:
         return raw.all(raw.equal(one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and _all([_equal(one[key], other[key]) for key in one])
-    if isinstance(one, tuple) and isinstance(other, tuple) and not isinstance(one, TensorShape):
+    if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and _all([_equal(*pair) for pair in zip(one, other)])
     return one == other
 

@@ -7,14 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _namespace
-from .shape import TensorShape
 
 
 def is_nested(seq: Any) -> bool:
     """Whether it is a list, a tuple, a dict, or an object that says what its components are. A TensorShape is a leaf."""
-    if isinstance(seq, (list, tuple, Mapping)):
-        return not isinstance(seq, TensorShape)
-    return is_custom(seq)
+    return isinstance(seq, (list, tuple, Mapping)) or is_custom(seq)
 
 
 def is_custom(value: Any) -> bool:

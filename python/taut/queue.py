@@ -263,7 +263,7 @@ class PaddingFIFOQueue(QueueBase):
         return all(shape.rank is not None for shape in self.shapes)
 
     def _stack(self, parts: list[_native.Tensor]) -> _native.Tensor:
-        sizes = np.max([part.shape for part in parts], 0).tolist()
+        sizes = np.max([tuple(part.shape) for part in parts], 0).tolist()
         return raw.stack([_padded(part, sizes) for part in parts], 0)
 
 

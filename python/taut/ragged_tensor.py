@@ -379,7 +379,7 @@ class RaggedTensor:
         from .sparse_tensor import SparseTensor
 
         values = self.flat_values
-        inner = np.indices(values.shape).reshape(values.ndim, -1)
+        inner = np.indices(tuple(values.shape)).reshape(values.ndim, -1)
         at, columns = inner[0], list(inner[1:])
         for splits in map(np.asarray, reversed(self.nested_row_splits)):
             rows = np.searchsorted(splits, at, side="right") - 1

@@ -153,7 +153,7 @@ def parts_of(value: Any) -> list | None:
     """The parts of a structure, or None for a leaf."""
     if isinstance(value, dict):
         return list(value.values())
-    if isinstance(value, (list, tuple)) and not isinstance(value, TensorShape):
+    if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, slice):
         return [value.start, value.stop, value.step]
@@ -166,7 +166,7 @@ def _rebuilt(value: Any, change: Callable) -> Any:
     """A structure with each part changed. Leaves stay."""
     if isinstance(value, dict):
         return type(value)((key, change(part)) for key, part in value.items())
-    if isinstance(value, tuple) and not isinstance(value, TensorShape):
+    if isinstance(value, tuple):
         made = [change(part) for part in value]
         return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
     if type(value) is list:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 _MAX_RANGE = 1 << 20
 
 
-class TensorShape(tuple):
-    """The shape of a tensor: a tuple of sizes, with None for a size that is not known. `TensorShape(None)` is a shape of
-    which nothing is known, not even the rank.
+class TensorShape:
+    """The shape of a tensor: sizes, with None for a size that is not known. `TensorShape(None)` is a shape of which nothing is
+    known, not even the rank. It can be iterated over, indexed and compared as a tuple, but is none.
 
     >>> TensorShape([2, None]).as_list()
     [2, None]
@@ -19,7 +19,10 @@ class TensorShape(tuple):
     True
     """
 
-    __slots__ = ()
+    # The extension sets it in the shapes that it creates.
+    __slots__ = ("_sizes",)
+
+    _sizes: tuple[int | None, ...] | None
 
     def __new__(cls, dims: Iterable[int | None] | int | None = ()) -> TensorShape:
         """Creates a shape from sizes, or from the one size of a vector."""
@@ -34,12 +37,19 @@ class TensorShape(tuple):
         sizes = tuple(None if dim is None else operator.index(dim) for dim in dims)
         if any(size is not None and size < 0 for size in sizes):
             raise ValueError(f"sizes must be >= 0 or None, got {sizes}")
-        return super().__new__(cls, sizes)
+        return _shape(sizes)
+
+    @property
+    def _known(self) -> tuple[int | None, ...]:
+        """The sizes; ValueError if the rank is not known."""
+        if self._sizes is None:
+            raise ValueError("the rank of the shape must be known, got TensorShape(None)")
+        return self._sizes
 
     @property
     def rank(self) -> int | None:
         """The number of dimensions; None if it is not known."""
-        return len(self)
+        return None if self._sizes is None else len(self._sizes)
 
     @property
     def ndims(self) -> int | None:
@@ -49,16 +59,16 @@ class TensorShape(tuple):
     @property
     def dims(self) -> list[int | None] | None:
         """The sizes as a list; None if the rank is not known."""
-        return list(self)
+        return None if self._sizes is None else list(self._sizes)
 
     def as_list(self) -> list[int | None]:
         """The sizes as a list."""
-        return list(self)
+        return list(self._known)
 
     def num_elements(self) -> int | None:
         """The number of elements, or None if a size is not known."""
         count = 1
-        for dim in self:
+        for dim in (None,) if self._sizes is None else self._sizes:
             if dim is None:
                 return None
             count *= dim
@@ -66,14 +76,14 @@ class TensorShape(tuple):
 
     def is_fully_defined(self) -> bool:
         """Whether every size is known."""
-        return None not in self
+        return self._sizes is not None and None not in self._sizes
 
     def is_compatible_with(self, other: Any) -> bool:
         """Whether a tensor could have both shapes."""
-        other = TensorShape(other)
-        if other.rank is None:
+        one, two = self._sizes, TensorShape(other)._sizes
+        if one is None or two is None:
             return True
-        return len(self) == len(other) and all(a is None or b is None or a == b for a, b in zip(self, other))
+        return len(one) == len(two) and all(a is None or b is None or a == b for a, b in zip(one, two))
 
     def assert_is_compatible_with(self, other: Any) -> None:
         """Raises ValueError unless a tensor could have both shapes."""
@@ -82,31 +92,36 @@ class TensorShape(tuple):
 
     def merge_with(self, other: Any) -> TensorShape:
         """Combines the known sizes of two compatible shapes."""
+        other = TensorShape(other)
         self.assert_is_compatible_with(other)
-        if TensorShape(other).rank is None:
-            return self
-        return TensorShape(b if a is None else a for a, b in zip(self, TensorShape(other)))
+        if self._sizes is None or other._sizes is None:
+            return other if self._sizes is None else self
+        return _shape(tuple(b if a is None else a for a, b in zip(self._sizes, other._sizes)))
 
     def concatenate(self, other: Any) -> TensorShape:
         """Concatenates the dimensions of two shapes."""
         other = TensorShape(other)
-        return other if other.rank is None else TensorShape((*self, *other))
+        if self._sizes is None or other._sizes is None:
+            return _UNKNOWN
+        return _shape(self._sizes + other._sizes)
 
     def with_rank(self, rank: int) -> TensorShape:
         """Returns the shape; raises ValueError if it has another rank."""
-        if len(self) != rank:
+        if self._sizes is None:
+            return _shape((None,) * rank)
+        if len(self._sizes) != rank:
             raise ValueError(f"rank must be {rank}, got shape {self}")
         return self
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
         """Returns the shape; raises ValueError if it has a lower rank."""
-        if len(self) < rank:
+        if self._sizes is not None and len(self._sizes) < operator.index(rank):
             raise ValueError(f"rank must be >= {rank}, got shape {self}")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
         """Returns the shape; raises ValueError if it has a higher rank."""
-        if len(self) > rank:
+        if self._sizes is not None and len(self._sizes) > operator.index(rank):
             raise ValueError(f"rank must be <= {rank}, got shape {self}")
         return self
 
@@ -116,7 +131,8 @@ class TensorShape(tuple):
 
     def assert_same_rank(self, other: Any) -> None:
         """Raises ValueError unless both shapes have the same rank."""
-        if TensorShape(other).rank not in (None, len(self)):
+        ranks = {self.rank, TensorShape(other).rank} - {None}
+        if len(ranks) > 1:
             raise ValueError(f"shapes {self} and {TensorShape(other)} have different ranks")
 
     def assert_is_fully_defined(self) -> None:
@@ -125,23 +141,48 @@ class TensorShape(tuple):
             raise ValueError(f"all sizes must be known, got shape {self}")
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether every tensor of this shape also has the other shape."""
-        other = TensorShape(other)
-        if other.rank is None:
-            return True
-        return len(self) == len(other) and all(b is None or a == b for a, b in zip(self, other))
+        """Whether every tensor of this shape also has the other shape, which is a `TensorShape`."""
+        if not isinstance(other, TensorShape):
+            return False
+        one, two = self._sizes, other._sizes
+        if one is None or two is None:
+            return two is None
+        return len(one) == len(two) and all(b is None or a == b for a, b in zip(one, two))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
         """The most specific shape that both are subtypes of: None where sizes differ, and as a whole if ranks do."""
-        other = TensorShape(other)
-        if other.rank != len(self):
+        one, two = self._sizes, TensorShape(other)._sizes
+        if one is None or two is None or len(one) != len(two):
             return _UNKNOWN
-        return TensorShape(a if a == b else None for a, b in zip(self, other))
+        return _shape(tuple(a if a == b else None for a, b in zip(one, two)))
+
+    def most_specific_common_supertype(self, others: Sequence[Any]) -> TensorShape | None:
+        """The most specific shape that this one and the others are subtypes of; None if one of them is no `TensorShape`."""
+        found = self
+        for other in others:
+            if not isinstance(other, TensorShape):
+                return None
+            found = found.most_specific_compatible_shape(other)
+        return found
 
     def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        # Its sizes need no check: they are those of a shape.
-        return tuple.__new__(TensorShape, found) if isinstance(key, slice) else found
+        if self._sizes is not None:
+            found = self._sizes[key]
+            return _shape(found) if isinstance(key, slice) else found
+        if not isinstance(key, slice):
+            return None
+        stop, start = key.stop, key.start or 0
+        is_counted = stop is not None and stop >= 0 and start >= 0
+        return _shape((None,) * len(range(start, stop, key.step or 1))) if is_counted else self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __bool__(self) -> bool:
+        return self._sizes is not None
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
@@ -150,100 +191,33 @@ class TensorShape(tuple):
         return TensorShape(other).concatenate(self)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, list):
-            other = tuple(other)
-        return tuple.__eq__(self, other) is True
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return tuple.__hash__(self)
-
-    def __reduce__(self) -> tuple:
-        return TensorShape, (tuple(self),)
-
-    def __str__(self) -> str:
-        return tuple.__repr__(self)
-
-    def __repr__(self) -> str:
-        return f"TensorShape({list(self)})"
-
-
-class _UnknownShape(TensorShape):
-    """The shape of which nothing is known."""
-
-    __slots__ = ()
-
-    def _refuse(self, *_args: Any) -> Any:
-        raise ValueError("the rank of the shape must be known, got TensorShape(None)")
-
-    __iter__ = __len__ = __contains__ = as_list = index = count = _refuse
-
-    rank = dims = property(lambda self: None)
-
-    def num_elements(self) -> None:
-        return None
-
-    def is_fully_defined(self) -> bool:
-        return False
-
-    def is_compatible_with(self, other: Any) -> bool:
-        TensorShape(other)
-        return True
-
-    def merge_with(self, other: Any) -> TensorShape:
-        return TensorShape(other)
-
-    def concatenate(self, other: Any) -> TensorShape:
-        TensorShape(other)
-        return self
-
-    def with_rank(self, rank: int) -> TensorShape:
-        return TensorShape([None] * rank)
-
-    def with_rank_at_least(self, rank: int) -> TensorShape:
-        operator.index(rank)
-        return self
-
-    def with_rank_at_most(self, rank: int) -> TensorShape:
-        operator.index(rank)
-        return self
-
-    def assert_same_rank(self, other: Any) -> None:
-        TensorShape(other)
-
-    def is_subtype_of(self, other: Any) -> bool:
-        return TensorShape(other).rank is None
-
-    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        TensorShape(other)
-        return self
-
-    def __getitem__(self, key: Any) -> Any:
-        if not isinstance(key, slice):
-            return None
-        stop, start = key.stop, key.start or 0
-        known = stop is not None and stop >= 0 and start >= 0
-        return TensorShape([None] * len(range(start, stop, key.step or 1))) if known else self
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return other is None or isinstance(other, _UnknownShape)
+        if isinstance(other, TensorShape):
+            return self._sizes == other._sizes
+        if isinstance(other, (tuple, list)):
+            return self._sizes == tuple(other)
+        try:
+            return self._sizes == TensorShape(other)._sizes  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return False
 
     def __hash__(self) -> int:
-        return hash(_UnknownShape)
+        return hash(self._sizes)
 
     def __reduce__(self) -> tuple:
-        return TensorShape, (None,)
+        return TensorShape, (self._sizes,)
 
     def __str__(self) -> str:
-        return "<unknown>"
+        return "<unknown>" if self._sizes is None else str(self._sizes)
 
     def __repr__(self) -> str:
-        return "TensorShape(None)"
+        return f"TensorShape({None if self._sizes is None else list(self._sizes)})"
 
 
-_UNKNOWN: TensorShape = tuple.__new__(_UnknownShape)
+def _shape(sizes: tuple[int | None, ...] | None) -> TensorShape:
+    """A shape of sizes that need no check."""
+    made = object.__new__(TensorShape)
+    made._sizes = sizes
+    return made
+
+
+_UNKNOWN = _shape(None)

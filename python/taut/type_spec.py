@@ -76,7 +76,7 @@ def _pairs(one: Any, other: Any) -> list | None:
     """Corresponding parts of two structures; None if they differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         return [(one[key], other[key]) for key in one] if one.keys() == other.keys() else None
-    if isinstance(one, (list, tuple)) and type(one) is type(other) and not hasattr(one, "as_list"):
+    if isinstance(one, (list, tuple)) and type(one) is type(other):
         return list(zip(one, other)) if len(one) == len(other) else None
     return None
 

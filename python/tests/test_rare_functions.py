@@ -189,7 +189,7 @@ def test_lists_of_indices_select_points():
     expected = np.zeros(x.shape)
     expected[rows, columns] = 2.0 * x[rows, columns]
     np.testing.assert_array_equal(tf.convert_to_tensor(tape.gradient(y, v)).numpy(), expected)
-    with pytest.raises(IndexError, match="several lists of indices"):
+    with pytest.raises(IndexError, match="several arrays of indices"):
         t[:, rows, columns]
 
 

@@ -78,14 +78,21 @@ pub fn wrap(py: Python<'_>, tensor: taut::Tensor) -> Object<'_> {
 }
 
 static SHAPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-static NEW_TUPLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static NEW_OBJECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// A shape as a Python object. The constructor of its class would check sizes that are known to be sizes.
 pub fn shape<'py>(py: Python<'py>, dims: &[usize]) -> Object<'py> {
     let class = SHAPE.import(py, "taut.shape", "TensorShape")?;
     let new =
-        NEW_TUPLE.get_or_try_init(py, || py.get_type::<PyTuple>().getattr("__new__").map(Bound::unbind))?;
-    new.bind(py).call1((class, PyTuple::new(py, dims)?))
+        NEW_OBJECT.get_or_try_init(py, || py.get_type::<PyAny>().getattr("__new__").map(Bound::unbind))?;
+    let made = new.bind(py).call1((class,))?;
+    made.setattr(pyo3::intern!(py, "_sizes"), PyTuple::new(py, dims)?)?;
+    Ok(made)
+}
+
+/// Whether it is a `TensorShape`.
+pub fn is_shape(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.is_instance(SHAPE.import(object.py(), "taut.shape", "TensorShape")?)
 }
 
 /// The shape that the caller may see: that of a traced tensor may have open dimensions.

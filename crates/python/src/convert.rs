@@ -1,6 +1,6 @@
 //! Conversion of Python objects to tensors, numbers, shapes and strings.
 
-use crate::array::Array;
+use crate::array::{Array, is_shape};
 use crate::dtype;
 use crate::error::{exception, of_class};
 use crate::nest::NestingLevel;
@@ -259,6 +259,9 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
         };
         return made.map(Some);
     }
+    if is_shape(object)? {
+        return from_shape(object).map(Some);
+    }
     if let Ok(method) = object.getattr(pyo3::intern!(py, "__taut_tensor__")) {
         let made = method.call0()?;
         return Ok(Some(made.cast::<Array>()?.get().read()?));
@@ -298,6 +301,18 @@ fn from_range(range: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     crate::call::call(py, usize::MAX, || suspend_tracing(|| taut::range(start, stop, step, None)))
 }
 
+/// Converts a `TensorShape`: to `int32`, or to `int64` for sizes beyond it.
+fn from_shape(shape: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let py = shape.py();
+    let sizes: Option<Vec<Option<i64>>> = shape.getattr(pyo3::intern!(py, "_sizes"))?.extract()?;
+    let Some(sizes) = sizes.and_then(|sizes| sizes.into_iter().collect::<Option<Vec<i64>>>()) else {
+        return Err(PyValueError::new_err(format!("every size must be known, got {}", shape.repr()?)));
+    };
+    let dtype = if sizes.iter().all(|&size| i32::try_from(size).is_ok()) { DType::I32 } else { DType::I64 };
+    let made = || taut::cast(Tensor::from_slice(&sizes, [sizes.len()])?, dtype);
+    crate::call::call(py, usize::MAX, || suspend_tracing(made))
+}
+
 /// Whether it is an `array.array`, which NumPy can read.
 fn is_buffer(object: &Bound<'_, PyAny>) -> bool {
     let class = object.get_type();
@@ -316,7 +331,7 @@ fn holds_tensors<'py>(list: &Bound<'py, PyAny>, first: &mut Option<Bound<'py, Py
             found |= part.is_instance_of::<Array>()
                 || part.hasattr(pyo3::intern!(part.py(), "__taut_tensor__"))?;
             if first.is_none() {
-                *first = Some(part);
+                *first = if is_shape(&part)? { part.try_iter()?.next().transpose()? } else { Some(part) };
             }
         }
         if found {

@@ -1,4 +1,4 @@
-//! Subscripts `x[...]`: integers, slices, masks and lists of indices.
+//! Subscripts `x[...]`: integers, slices, masks and arrays of indices.
 
 use crate::array::Array;
 use crate::call::call;
@@ -6,7 +6,7 @@ use crate::convert;
 use crate::error::of_class;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use taut::graph::suspend_tracing;
 use taut::{DType, Index, Shape, Tensor};
 
@@ -25,9 +25,10 @@ enum Subscript {
 /// The part of a tensor that a subscript selects.
 pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let (py, x) = (slf.py(), slf.get().read()?);
-    let entries: Vec<Subscript> = match key.cast::<PyTuple>() {
-        Ok(keys) => keys.iter().map(|key| subscript(&key)).collect::<PyResult<_>>()?,
-        Err(_) => vec![subscript(key)?],
+    let listed = key.cast_exact::<PyList>().is_ok_and(|list| list.iter().all(|part| selects_one_axis(&part)));
+    let entries: Vec<Subscript> = match listed || key.is_instance_of::<PyTuple>() {
+        true => key.try_iter()?.map(|key| subscript(&key?)).collect::<PyResult<_>>()?,
+        false => vec![subscript(key)?],
     };
     let plain: Vec<Index> = entries
         .iter()
@@ -47,7 +48,12 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         .sum();
     let rank = x.rank();
     if used > rank {
-        let message = format!("too many indices: the tensor has rank {rank}, got {used}");
+        let help = if listed {
+            "\n  help: a list holds one index for each axis; tf.gather selects rows"
+        } else {
+            ""
+        };
+        let message = format!("too many indices: the tensor has rank {rank}, got {used}{help}");
         return Err(of_class(py, "InvalidIndexError", message));
     }
     let special = entries.iter().filter(|entry| !matches!(entry, Subscript::Strided(_))).count();
@@ -95,7 +101,7 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         .collect();
     if several && first_axes.is_none() {
         return Err(PyIndexError::new_err(
-            "several lists of indices in a subscript must be those of the first axes, without masks: use tf.gather_nd instead",
+            "several arrays of indices in a subscript must be those of the first axes, without masks: use tf.gather_nd instead",
         ));
     }
     let is_range =
@@ -153,6 +159,23 @@ fn widened(positions: &Tensor) -> taut::Result<Tensor> {
     }
 }
 
+/// Whether it is an integer, a slice, `...`, None or a tensor of one integer: a list of these is read as a tuple of them, as in
+/// TensorFlow. Other lists are masks or positions along one axis.
+fn selects_one_axis(key: &Bound<'_, PyAny>) -> bool {
+    let is_integer = || key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>();
+    let is_scalar = || {
+        key.cast::<Array>().is_ok_and(|array| {
+            let spec = array.get().spec();
+            spec.shape.rank() == 0 && spec.dtype.is_integer()
+        })
+    };
+    key.is_none()
+        || key.is_instance_of::<PyEllipsis>()
+        || key.is_instance_of::<PySlice>()
+        || is_integer()
+        || is_scalar()
+}
+
 fn subscript(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
     if key.is_none() {
         return Ok(Subscript::Strided(Index::NewAxis));
@@ -177,7 +200,7 @@ fn subscript(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
     let tensor = convert::tensor(key).map_err(|_| {
         let kind = key.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string());
         PyTypeError::new_err(format!(
-            "expected integers, slices, `...`, None, masks or lists of indices as a subscript, got {kind}"
+            "expected integers, slices, `...`, None, masks or arrays of indices as a subscript, got {kind}"
         ))
     })?;
     match (tensor.dtype(), tensor.rank()) {

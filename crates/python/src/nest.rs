@@ -1,6 +1,6 @@
 //! Nested Python structures for the engine: tensors, variables and other values in lists, tuples and dicts.
 
-use crate::array::{Array, ArrayValue, read, wrap};
+use crate::array::{Array, ArrayValue, is_shape, read, wrap};
 use crate::containers::{KeyOrder, TRACED, key_order, named_tuple, ordered_dict};
 use crate::convert;
 use crate::numpy::Memory;
@@ -340,6 +340,7 @@ impl Tree {
         }
         if leaves != Leaves::Arguments
             && (convert::number(object)?.is_some()
+                || is_shape(object)?
                 || object.hasattr(pyo3::intern!(object.py(), "__array__"))?)
         {
             return Ok(Tree::Tensor(convert::tensor_of(object, None, memory)?));

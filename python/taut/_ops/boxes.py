@@ -10,6 +10,7 @@ from .. import _native, _raw_ops as raw, dtypes
 from .._common import as_ints, cast_to, refuse
 from .._native import Tensor, as_tensor
 from ..errors import DynamicShapeError
+from .checks import check_holds, value_text
 from .random import next_key, seed_key
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def crop_and_resize(
         )
     if method not in ("bilinear", "nearest"):
         refuse("crop_and_resize", f"method must be 'bilinear' or 'nearest', got {method!r}", ValueError)
+    finite = raw.all(raw.is_finite(boxes))
+    check_holds("crop_and_resize", finite, lambda: f"boxes must be finite, got {value_text(boxes, 3)}")
     height, width = image.shape[1:3]
     pixels = cast_to(image, dtypes.float32)
     rows = raw.reshape(_sample_positions(boxes[:, 0], boxes[:, 2], size[0], height), [-1, size[0], 1])
@@ -98,7 +101,7 @@ def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name
         refuse("draw_bounding_boxes", f"colors must have shape [colors, {x.shape[-1]} or more], got {palette.shape}")
     height, width, channels = x.shape[1:]
     mask = np.zeros(x.shape[:3], bool)
-    paint = np.zeros(x.shape, np.float32)
+    paint = np.zeros(tuple(x.shape), np.float32)
     for image in range(x.shape[0]):
         for number, (top, left, bottom, right) in enumerate(places[image]):
             low = int(top * (height - 1)), int(left * (width - 1))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .._typing import DTypeLike, TensorLike
 
 
-def _value(x: Any, most: int | None) -> str:
+def value_text(x: Any, most: int | None) -> str:
     most = 3 if most is None else most
     if x.is_symbolic:
         return f"{x.dtype.name} of shape {x.shape}"
@@ -28,7 +28,7 @@ def _prefix(message: str | None) -> str:
     return f"{message}: " if message else ""
 
 
-def _check(name: str, holds: Tensor, text: Callable[[], str]) -> None:
+def check_holds(name: str, holds: Tensor, text: Callable[[], str]) -> None:
     """Raises an error with `text()` unless `holds` is true: now, or when the traced function runs."""
     if not holds.is_symbolic:
         if not bool(holds):
@@ -44,11 +44,11 @@ def Assert(condition: TensorLike, data: Sequence, summarize: int | None = None, 
     def text() -> str:
         return "; ".join(_text(part, summarize) for part in data) or "the condition is false"
 
-    _check("Assert", condition, text)
+    check_holds("Assert", condition, text)
 
 
 def _text(part: Any, most: int | None) -> str:
-    return _value(part, most) if isinstance(part, _native.Array) else str(part)
+    return value_text(part, most) if isinstance(part, _native.Array) else str(part)
 
 
 def _comparison(name: str, work: Any, words: str) -> Callable:
@@ -58,10 +58,10 @@ def _comparison(name: str, work: Any, words: str) -> Callable:
         x, y = as_tensor(x), as_tensor(y)
 
         def text() -> str:
-            values = f"x = {_value(x, summarize)}, y = {_value(y, summarize)}"
+            values = f"x = {value_text(x, summarize)}, y = {value_text(y, summarize)}"
             return f"{_prefix(message)}x {words} y must hold for all elements, got {values}"
 
-        _check(check.__name__, raw.all(work(x, y)), text)
+        check_holds(check.__name__, raw.all(work(x, y)), text)
 
     check.__name__ = check.__qualname__ = name
     check.__doc__ = f"Raises `tf.errors.InvalidArgumentError` unless `x {words} y` for all elements."
@@ -118,10 +118,10 @@ def assert_near(
     near = _are_near(x, y, rtol, atol) if floats else _are_near_integers(x, y, rtol, atol)
 
     def text() -> str:
-        values = f"x = {_value(x, summarize)}, y = {_value(y, summarize)}"
+        values = f"x = {value_text(x, summarize)}, y = {value_text(y, summarize)}"
         return f"{_prefix(message)}|x - y| must be <= atol + rtol * |y| for atol={atol}, rtol={rtol}, got {values}"
 
-    _check("assert_near", raw.all(near), text)
+    check_holds("assert_near", raw.all(near), text)
 
 
 def _comparison_with_zero(name: str, work: Any, words: str) -> Callable:
@@ -129,9 +129,9 @@ def _comparison_with_zero(name: str, work: Any, words: str) -> Callable:
         x = as_tensor(x)
 
         def text() -> str:
-            return f"{_prefix(message)}x {words} 0 must hold for all elements, got x = {_value(x, summarize)}"
+            return f"{_prefix(message)}x {words} 0 must hold for all elements, got x = {value_text(x, summarize)}"
 
-        _check(check.__name__, raw.all(work(x, 0)), text)
+        check_holds(check.__name__, raw.all(work(x, 0)), text)
 
     check.__name__ = check.__qualname__ = name
     check.__doc__ = f"Raises `tf.errors.InvalidArgumentError` unless `x {words} 0` for all elements."
@@ -248,13 +248,13 @@ def assert_shapes(
     known: dict[Any, int] = {}
     for tensor, wanted in shapes.items() if isinstance(shapes, Mapping) else shapes:
         own = _shape_of(tensor.deref() if hasattr(tensor, "deref") else tensor)
-        sizes = list(wanted) if isinstance(wanted, (list, tuple, str)) else [wanted]
+        sizes = list(wanted) if isinstance(wanted, (list, tuple, str, TensorShape)) else [wanted]
         if sizes and sizes[0] in ("...", "*", Ellipsis):
             sizes = sizes[1:]
             fits = len(own) >= len(sizes)
             own_sizes = own[len(own) - len(sizes) :] if fits else own
         else:
-            fits = len(own) == len(sizes) if wanted != () else not own
+            fits = len(own) == len(sizes)
             own_sizes = own
         for size, got in zip(sizes, own_sizes):
             if size is None or size == ".":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from .. import _native, _raw_ops as raw
-from .._common import refuse
+from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
 from ..indexed_slices import IndexedSlices
 from .elementwise import scalar_mul
@@ -75,10 +75,12 @@ def clip_by_global_norm(
     if not isinstance(t_list, (list, tuple)):
         refuse("clip_by_global_norm", f"t_list must be a list of tensors, got {type(t_list).__name__}", TypeError)
     plain = builtins.all(part is not None and not isinstance(part, IndexedSlices) for part in t_list)
-    if plain and t_list and use_norm is None and not isinstance(clip_norm, _native.Array):
+    fused = plain and t_list and use_norm is None
+    if fused and isinstance(clip_norm, (int, float)) and clip_norm > 0:
         *clipped, size = raw.clip_by_global_norm(list(t_list), clip_norm)
         return clipped, size
     size = global_norm(t_list) if use_norm is None else as_tensor(use_norm)
-    # `size - size` is NaN for an infinite norm, as in TensorFlow: all results are NaN then.
-    scale = clip_norm / raw.maximum(size, clip_norm) + (size - size)
-    return [None if part is None else scalar_mul(scale, part) for part in t_list], size
+    # `size - size` is NaN for an infinite norm, as in TensorFlow: all results are NaN then. So is the form of the
+    # scale for a `clip_norm` of 0 and below, which is not a limit.
+    scale = clip_norm * raw.minimum(1.0 / size, 1.0 / as_tensor(clip_norm, size.dtype)) + (size - size)
+    return [None if part is None else scalar_mul(cast_to(scale, part.dtype), part) for part in t_list], size

@@ -13,6 +13,7 @@ from .._common import refuse
 from .._native import Tensor, as_tensor
 from ..errors import DynamicShapeError
 from .casting import saturate_cast
+from .checks import check_holds, value_text
 from .image import check_image
 from .random import next_key, seed_key
 from .reduction import reduce_mean, reduce_std
@@ -52,8 +53,14 @@ def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     return _apply_to_floats(image, lambda x: x + delta)
 
 
+def _check_scalar(function: str, name: str, value: Any) -> None:
+    if np.ndim(value):
+        refuse(function, f"{name} must be a scalar, got shape {tuple(np.shape(value))}")
+
+
 def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
     """Scales the distance of each pixel from its channel's mean."""
+    _check_scalar("adjust_contrast", "contrast_factor", contrast_factor)
 
     def work(x: Tensor) -> Tensor:
         mean = reduce_mean(x, [-3, -2], True)
@@ -64,7 +71,9 @@ def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
 
 def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """Computes `gain * image ** gamma` on images as floats in [0, 1]."""
-    if not isinstance(gamma, _native.Array) and gamma < 0:
+    if isinstance(gamma, _native.Array):
+        check_holds("adjust_gamma", raw.all(gamma >= 0), lambda: f"gamma must be >= 0, got {value_text(gamma, 3)}")
+    elif gamma < 0:
         refuse("adjust_gamma", f"gamma must be >= 0, got {gamma}", ValueError)
     return _apply_to_floats(image, lambda x: gain * raw.pow(x, gamma))
 
@@ -189,6 +198,7 @@ def yiq_to_rgb(images: TensorLike) -> Tensor:
 
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Scales the saturation of RGB images."""
+    _check_scalar("adjust_saturation", "saturation_factor", saturation_factor)
 
     def work(x: Tensor) -> Tensor:
         hsv = rgb_to_hsv(x)
@@ -200,6 +210,10 @@ def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | Non
 
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
     """Rotates the hue of RGB images; 1 is a full turn."""
+    _check_scalar("adjust_hue", "delta", delta)
+    known = not isinstance(delta, _native.Array) or not delta.is_symbolic
+    if known and not -1 <= float(delta) <= 1:
+        refuse("adjust_hue", f"delta must be in [-1, 1], got {float(delta)}", ValueError)
 
     def work(x: Tensor) -> Tensor:
         hsv = rgb_to_hsv(x)

@@ -271,6 +271,8 @@ def resize(
     """
     images = check_image("resize", images)
     method = getattr(method, "value", method)
+    if not as_tensor(size).dtype.is_integer:
+        refuse("resize", f"size must be two integers >= 1, got {size}", ValueError)
     size = as_ints(size)
     if len(size) != 2 or min(size) <= 0:
         refuse("resize", f"size must be two integers >= 1, got {size}", ValueError)

@@ -59,7 +59,9 @@ def isotonic_regression(
     A gradient flows to every value of a segment alike.
     """
     x = as_tensor(inputs)
-    moved = raw.moveaxis(x if x.dtype.is_floating else cast_to(x, dtypes.float32), axis, -1)
+    if not x.dtype.is_floating:
+        x = cast_to(x, dtypes.float32 if x.dtype in (dtypes.int8, dtypes.int16) else dtypes.float64)
+    moved = raw.moveaxis(x, axis, -1)
     array = np.asarray(moved.numpy(), np.float64)
     ids = np.zeros(array.shape, np.int32)
     for index in np.ndindex(array.shape[:-1]):

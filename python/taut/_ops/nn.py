@@ -66,8 +66,10 @@ def _dropout_with_key(x: TensorLike, rate: Any, noise_shape: Any, key: Tensor) -
     if noise_shape is None:
         shape = list(x.shape)
     else:
-        given = noise_shape.tolist() if hasattr(noise_shape, "tolist") else noise_shape
-        shape = [own if size is None else int(size) for size, own in zip(given, x.shape)]
+        given = list(noise_shape.tolist() if hasattr(noise_shape, "tolist") else noise_shape)
+        # None stands for the size of that axis, which only a shape of the same rank has.
+        own = list(x.shape) if len(given) == x.ndim else given
+        shape = [other if size is None else int(size) for size, other in zip(given, own)]
     kept = raw.stateless_uniform(key, shape, 0.0, 1.0, dtypes.float32) >= rate
     return raw.where(kept, x / (1 - rate), 0.0)
 

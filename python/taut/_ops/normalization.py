@@ -59,8 +59,9 @@ def weighted_moments(
     x = as_tensor(x)
     weights = as_tensor(frequency_weights, x.dtype) + 0.0 * x
     total = reduce_sum(weights, axes, True)
-    mean = reduce_sum(weights * x, axes, True) / total
-    variance = reduce_sum(weights * raw.square(x - mean), axes, True) / total
+    # Without any weight, both are 0.
+    mean = raw.div_no_nan(reduce_sum(weights * x, axes, True), total)
+    variance = raw.div_no_nan(reduce_sum(weights * raw.square(x - mean), axes, True), total)
     if keepdims:
         return mean, variance
     shape = reduce_sum(x, axes).shape

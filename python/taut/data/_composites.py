@@ -74,7 +74,7 @@ def unbatched_spec(structure: Any) -> Any:
     made: list[Any] = []
     for spec in flat:
         shape = getattr(spec, "shape", None)
-        if not shape or not isinstance(spec, (TensorSpec, RaggedTensorSpec, SparseTensorSpec)):
+        if shape is None or not shape.rank or not isinstance(spec, (TensorSpec, RaggedTensorSpec, SparseTensorSpec)):
             return None
         if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank > 1:
             made.append(RaggedTensorSpec(shape[1:], spec.dtype, spec.ragged_rank - 1, spec.row_splits_dtype))

@@ -279,7 +279,7 @@ def public(structure: Any) -> Any:
     if isinstance(structure, dict):
         made: Any = type(structure)
         return made((key, public(part)) for key, part in structure.items())
-    if isinstance(structure, tuple) and not isinstance(structure, TensorShape):
+    if isinstance(structure, tuple):
         parts = [public(part) for part in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
     return structure

@@ -48,7 +48,7 @@ def boxed(element: Any) -> Any:
         metadata, components = element.__tf_flatten__()
         kind: Any = type(element)
         return tuple.__new__(_box(kind, metadata), map(boxed, components))
-    if isinstance(element, tuple) and not isinstance(element, TensorShape):
+    if isinstance(element, tuple):
         parts = [boxed(part) for part in element]
         if all(one is other for one, other in zip(parts, element)):
             return element
@@ -129,14 +129,14 @@ def as_element(made: Any) -> Any:
 
 
 def _component(part: Any) -> Any:
-    if isinstance(part, list):
+    if isinstance(part, (list, TensorShape)):
         from ..tensor import convert_to_tensor
 
         return convert_to_tensor(part)
     if isinstance(part, dict):
         made: Any = type(part)
         return made((key, _component(value)) for key, value in part.items())
-    if isinstance(part, tuple) and not isinstance(part, TensorShape):
+    if isinstance(part, tuple):
         parts = [_component(value) for value in part]
         return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
     if nest.is_custom(part):
