@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from . import _native, _raw_ops as raw, dtypes
 from ._ragged_broadcast import aligned
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, InvalidIndexError
 from .shape import TensorShape
 from .sparse_tensor import refuse_batch
 from .spec import TensorSpec
@@ -147,6 +148,14 @@ class RaggedTensor:
     ) -> RaggedTensor:
         """The rows of a tensor: their first `lengths` elements, or without trailing `padding`, or whole."""
         tensor = _native.as_tensor(tensor)
+        if lengths is not None and padding is not None:
+            raise ValueError("either lengths or padding must be given, not both")
+        if padding is not None and np.shape(padding) != tuple(tensor.shape[ragged_rank + 1 :]):
+            wanted = tuple(tensor.shape[ragged_rank + 1 :])
+            raise ValueError(f"padding must have the shape of an element, {wanted}, got {np.shape(padding)}")
+        parts = lengths if isinstance(lengths, (list, tuple)) else [lengths]
+        if lengths is not None and any(np.asarray(part).dtype.kind == "f" for part in parts):
+            raise TypeError(f"lengths must be integers, got {lengths}")
         if tensor.ndim < 2:
             raise ValueError(f"tensor must have rank >= 2, got shape {tensor.shape}")
         if not 1 <= ragged_rank < tensor.ndim:
@@ -397,7 +406,7 @@ class RaggedTensor:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Any:
-        key = key if isinstance(key, tuple) else (key,)
+        key = tuple(key) if isinstance(key, (tuple, list)) else (key,)
         if any(one is Ellipsis for one in key):
             at = next(i for i, one in enumerate(key) if one is Ellipsis)
             missing = self.ragged_rank + self.flat_values.ndim - sum(one is not None for one in key) + 1
@@ -417,7 +426,11 @@ class RaggedTensor:
         first, rest = key[0], key[1:]
         if isinstance(first, slice):
             return self._rows_at(np.arange(len(self))[first])._inner(rest)
-        row = int(first)
+        try:
+            row = operator.index(first)
+        except TypeError:
+            text = f"an index must be an integer, a slice, ... or None, got {first!r}"
+            raise TypeError(text) from None
         if not -len(self) <= row < len(self):
             raise IndexError(f"row must be in [{-len(self)}, {len(self)}), got {row}")
         row %= len(self)
@@ -433,7 +446,11 @@ class RaggedTensor:
         positions = np.concatenate(picked) if picked else np.zeros(0, np.int64)
         values = self._values
         inner = values._rows_at(positions) if isinstance(values, RaggedTensor) else raw.gather(values, positions)
-        return RaggedTensor.from_row_lengths(inner, lengths)
+        return RaggedTensor.from_row_lengths(inner, lengths)._with_uniform(self._uniform_row_length)
+
+    def _with_uniform(self, length: int | None) -> RaggedTensor:
+        """The same rows, which are known to have one length, if one is given."""
+        return self if length is None else RaggedTensor(self._values, self._row_splits, length)
 
     def _inner(self, rest: tuple) -> Any:
         """Applies subscripts to each row."""
@@ -445,12 +462,24 @@ class RaggedTensor:
             values = self._values
             inner = values._rows_at(positions) if isinstance(values, RaggedTensor) else raw.gather(values, positions)
             made = RaggedTensor.from_row_lengths(inner, [len(piece) for piece in pieces])
+            if self._uniform_row_length is not None:
+                made = made._with_uniform(len(range(self._uniform_row_length)[rest[0]]))
             if len(rest) == 1:
                 return made
             key = (slice(None), *rest[1:])
             deeper = made._values._inner(rest[1:]) if isinstance(made._values, RaggedTensor) else made._values[key]
             return made.with_values(deeper)
-        raise ValueError("a ragged dimension must be indexed with a slice: rows may be shorter than an index")
+        if self._uniform_row_length is None:
+            raise ValueError("a ragged dimension must be indexed with a slice: rows may be shorter than an index")
+        row, length = operator.index(rest[0]), self._uniform_row_length
+        if not -length <= row < length:
+            raise InvalidIndexError(f"index must be in [{-length}, {length}), got {row}")
+        positions = np.asarray(self._splits[:-1]) + row % length
+        values = self._values
+        found = values._rows_at(positions) if isinstance(values, RaggedTensor) else raw.gather(values, positions)
+        if isinstance(found, RaggedTensor):
+            return found._inner(rest[1:])
+        return found[(slice(None), *rest[1:])]
 
     # Arithmetic.
 
@@ -561,6 +590,7 @@ for _dunder, _op in {
     "pow": "pow",
     "and": "logical_and",
     "or": "logical_or",
+    "xor": "logical_xor",
 }.items():
     setattr(RaggedTensor, f"__{_dunder}__", _elementwise(_op))
     setattr(RaggedTensor, f"__r{_dunder}__", _elementwise(_op, swapped=True))

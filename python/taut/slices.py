@@ -58,8 +58,8 @@ def _write(variable: Any, key: Any, shape: Any, value: Any) -> None:
 
 def _places(variable: Any, key: Any) -> list:
     """The indices along each axis; trailing axes that are taken whole are left out."""
-    parts = [part for part in (key if isinstance(key, tuple) else (key,)) if part is not None]
-    if Ellipsis in [part for part in parts if not isinstance(part, _native.Array)]:
+    parts = [part for part in (key if isinstance(key, (tuple, list)) else (key,)) if part is not None]
+    if any(part is Ellipsis for part in parts):
         at = next(k for k, part in enumerate(parts) if part is Ellipsis)
         missing = len(variable.shape) - len(parts) + 1
         parts[at : at + 1] = [slice(None)] * missing

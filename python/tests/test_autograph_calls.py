@@ -386,14 +386,14 @@ def test_statements_that_cannot_be_converted(forgotten):
     @tf.function
     def f(x, n):
         match n:
-            case 1:
+            case [1]:
                 return x
             case _:
                 return -x
 
     with pytest.warns(UserWarning, match="`match`") as caught:
-        assert float(f(tf.constant(2.0), 1)) == 2.0
-        assert float(f(tf.constant(2.0), 2)) == -2.0
+        assert float(f(tf.constant(2.0), [1])) == 2.0
+        assert float(f(tf.constant(2.0), [2])) == -2.0
     assert len(caught) == 1
     assert caught[0].filename == __file__
 

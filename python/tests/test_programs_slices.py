@@ -76,4 +76,12 @@ def test_tensors_cannot_be_assigned():
     with pytest.raises(ValueError, match="broadcast"):
         tf.Variable([1.0, 2.0])[:1].assign([1.0, 2.0])
     with pytest.raises(TypeError, match="scatter_nd_update"):
-        tf.Variable([1.0, 2.0])[[0, 1]].assign([1.0, 2.0])
+        tf.Variable([1.0, 2.0])[np.array([0, 1])].assign([1.0, 2.0])
+    v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    v[[0, 1]].assign(5.0)  # as v[0, 1] in TensorFlow
+    assert v.numpy().tolist() == [[1.0, 5.0], [3.0, 4.0]]
+
+
+def test_a_list_as_a_subscript_of_a_ragged_tensor_has_one_entry_for_each_axis():
+    ragged = tf.ragged.constant([[1, 2], [3], [4, 5, 6]])
+    assert int(ragged[[2, 0]]) == 4 and ragged[[1]].numpy().tolist() == [3]  # as in TensorFlow 2.21

@@ -127,7 +127,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """Computes the shape to which two shapes broadcast, as a tensor."""
     dtype = next((one.dtype for one in (shape_x, shape_y) if hasattr(one, "dtype")), dtypes.int32)
     made = broadcast_static_shape(as_ints(shape_x), as_ints(shape_y))
-    return as_tensor(list(made), dtype) if made else raw.zeros([0], dtype)
+    return as_tensor(list(made), dtype) if made.rank else raw.zeros([0], dtype)
 
 
 def shape_n(input: Sequence, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> list[Tensor]:

@@ -67,11 +67,41 @@ def _cells(function: types.FunctionType) -> dict[str, Any]:
 class _Plainer(ast.NodeTransformer):
     """Rewrites syntax that malt does not support."""
 
+    _matches = 0
+
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
-        raise ConversionError(f"the `match` statement in line {node.lineno} cannot be converted")
+    def visit_Match(self, node: ast.Match) -> Any:
+        """An `if` for each case. Patterns that look into their subject are left to Python."""
+        self.generic_visit(node)
+        self._matches += 1
+        subject = f"ag_match_{self._matches}__"
+        rest: list[ast.stmt] = []
+        for case in reversed(node.cases):
+            test, names = _test_of(case.pattern, subject)
+            if test is None or (names and case.guard and not _is_true(test)):
+                raise ConversionError(f"the `match` statement in line {node.lineno} cannot be converted")
+            bound: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], _read(subject)) for name in names]
+            if case.guard is None:
+                rest = [*bound, *case.body] if _is_true(test) else [ast.If(test, [*bound, *case.body], rest)]
+            elif _is_true(test):
+                rest = [*bound, ast.If(case.guard, case.body, rest)]
+            else:
+                rest = [ast.If(ast.BoolOp(ast.And(), [test, case.guard]), case.body, rest)]
+        made = [ast.Assign([ast.Name(subject, ast.Store())], node.subject), *rest]
+        for part in made:
+            for inner in ast.walk(part):
+                if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
+                    ast.copy_location(inner, node)
+        return made
+
+    def visit_ExceptHandler(self, node: Any) -> ast.AST:
+        self.generic_visit(node)
+        if node.name is not None:
+            # malt reads a node here, where the syntax tree has a string; `_Remaining` writes the string again.
+            node.name = ast.copy_location(ast.Name(node.name, ast.Store()), node)
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)
@@ -84,6 +114,31 @@ class _Plainer(ast.NodeTransformer):
         if node.msg is not None:
             arguments.append(ast.Lambda(args=_no_arguments(), body=node.msg))
         return _at(node, ast.Expr(ast.Call(operator("assert_stmt"), arguments, [])))
+
+
+def _test_of(pattern: ast.pattern, subject: str) -> tuple[ast.expr | None, list[str]]:
+    """The condition under which a pattern of values matches, and the names that it sets; None for other patterns."""
+    if isinstance(pattern, ast.MatchValue):
+        return ast.Compare(_read(subject), [ast.Eq()], [pattern.value]), []
+    if isinstance(pattern, ast.MatchSingleton):
+        return ast.Compare(_read(subject), [ast.Is()], [ast.Constant(pattern.value)]), []
+    if isinstance(pattern, ast.MatchAs):
+        test, names = (ast.Constant(True), []) if pattern.pattern is None else _test_of(pattern.pattern, subject)
+        return test, [*names, pattern.name] if pattern.name else names
+    if isinstance(pattern, ast.MatchOr):
+        tests = [_test_of(part, subject) for part in pattern.patterns]
+        if any(test is None or names for test, names in tests):
+            return None, []
+        return ast.BoolOp(ast.Or(), [test for test, _ in tests if test is not None]), []
+    return None, []
+
+
+def _read(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _is_true(test: ast.expr) -> bool:
+    return isinstance(test, ast.Constant) and test.value is True
 
 
 class _Remaining(ast.NodeTransformer):
@@ -102,6 +157,11 @@ class _Remaining(ast.NodeTransformer):
                 count.value = len(names.elts)
         if _operator_of(node) in ("and_", "or_") and _cannot_fail(node.args[1].body):
             node.keywords.append(ast.keyword("safe", ast.Constant(True)))
+        return node
+
+    def visit_ExceptHandler(self, node: Any) -> ast.AST:
+        self.generic_visit(node)
+        node.name = node.name and node.name.id
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
