@@ -73,7 +73,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut._ops.linalg.matvec": {"a_is_sparse": _DENSE, "b_is_sparse": _DENSE},
     "taut._ops.linalg.pinv": {"validate_args": "arguments are always checked"},
     "taut._ops.normalization.moments": {"shift": "the two-pass algorithm needs no shift"},
-    "taut._ops.scopes.control_dependencies": {"control_inputs": "ops with side effects keep their program order"},
     "taut._ops.scopes.tuple": {"control_inputs": "ops with side effects keep their program order"},
     "taut._ops.sorting.approx_max_k": _EXACT_TOP_K,
     "taut._ops.sorting.approx_min_k": _EXACT_TOP_K,
@@ -121,7 +120,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "reader_num_threads": _PARALLELISM,
         "sloppy_ordering": _ORDER_KEPT,
     },
-    "taut.data._sources.make_csv_dataset": {"num_parallel_reads": _PARALLELISM, "sloppy": _ORDER_KEPT},
+    "taut.data._sources.make_csv_dataset": {"sloppy": _ORDER_KEPT},
     "taut.data.experimental.parse_example_dataset": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
     "taut.data.experimental.parallel_interleave": {
         "buffer_output_elements": _PARALLELISM,

@@ -10,9 +10,11 @@ import numpy as np
 
 from . import _native, dtypes, nest
 from .errors import DTypeError, DynamicShapeError
+from .ragged_tensor import RaggedTensor, RaggedTensorSpec
+from .sparse_tensor import SparseTensor
 from .spec import TensorSpec
 from .tensor import convert_to_tensor
-from .type_spec import VariableSpec, is_of_parts
+from .type_spec import SparseTensorSpec, VariableSpec, is_of_parts
 
 if TYPE_CHECKING:
     from .function import Function
@@ -59,9 +61,12 @@ def _traced_specs(function: Callable, args: Any, kwargs: dict) -> Any:
 
 
 def as_spec(leaf: Any) -> Any:
-    """A tensor's type and shape in its place. Variables belong to the signature themselves."""
-    is_tensor = isinstance(leaf, _native.Tensor)
-    return TensorSpec(leaf.shape, leaf.dtype) if is_tensor else leaf
+    """The specification in place of a tensor, also of a ragged or sparse one. Variables belong to the signature themselves."""
+    if isinstance(leaf, _native.Tensor):
+        return TensorSpec(leaf.shape, leaf.dtype)
+    if isinstance(leaf, RaggedTensor):
+        return RaggedTensorSpec.from_value(leaf)
+    return SparseTensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, SparseTensor) else leaf
 
 
 def signature_key(arguments: Any, by_identity: bool) -> Any:
@@ -216,14 +221,15 @@ class ConcreteFunction:
     def _flat(self, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """The arguments made of their tensors alone; None if those are not as many, or have other names."""
         own, named = self.structured_input_signature
-        specs = [leaf for leaf in nest.flatten([own, named]) if isinstance(leaf, TensorSpec)]
-        rest = [kwargs[spec.name] for spec in specs[len(args) :] if spec.name in kwargs]
+        specs = [leaf for leaf in nest.flatten([own, named]) if _has_specs(leaf)]
+        names = [getattr(spec, "name", None) for spec in specs]
+        rest = [kwargs[name] for name in names[len(args) :] if name in kwargs]
         if len(args) + len(rest) != len(specs) or len(rest) != len(kwargs):
             return None
         given = iter([*args, *rest])
 
         def filled(leaf: Any) -> Any:
-            return next(given) if isinstance(leaf, TensorSpec) else leaf
+            return next(given) if _has_specs(leaf) else leaf
 
         positional, by_name = nest.map_structure(filled, (list(self._args), self._kwargs))
         return tuple(positional), by_name

@@ -17,7 +17,7 @@ uint64 = dtype_named("uint64")
 int8 = dtype_named("int8")
 int16 = dtype_named("int16")
 int32 = dtype_named("int32")
-int64 = dtype_named("int64")
+int64: DType = dtype_named("int64")
 float16 = half = dtype_named("float16")
 bfloat16 = dtype_named("bfloat16")
 float32: DType = dtype_named("float32")
@@ -31,10 +31,15 @@ ALL = (*REAL, complex64, complex128)
 
 # One object per type, so that types can be compared with `is`.
 _OURS = {dtype: dtype for dtype in (*ALL, string)}
+_NUMBERED = {dtype.as_datatype_enum: dtype for dtype in _OURS}
 
 
 def as_dtype(type_value: Any) -> DType:
-    """Converts to an element type: from a DType, its name, a Python type or a NumPy type."""
+    """Converts to an element type: from a DType, its name, its number in TensorFlow's files, a Python type or a NumPy type."""
+    if type(type_value) is builtins.int:
+        if type_value not in _NUMBERED:
+            raise TypeError(f"expected the number of an element type, one of {sorted(_NUMBERED)}, got {type_value}")
+        return _NUMBERED[type_value]
     return _OURS[type_value if isinstance(type_value, DType) else DType(type_value)]
 
 

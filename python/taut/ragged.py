@@ -38,10 +38,20 @@ def constant(
     """Creates a ragged tensor from nested lists. All dimensions but the first are ragged, unless `ragged_rank` or
     `inner_shape` says otherwise.
     """
-    depth = _depth(pylist)
+    depth, has_scalars = _depth(pylist), _has_scalars(pylist)
+    inner = None if inner_shape is None else tuple(inner_shape)
     if ragged_rank is None:
-        ragged_rank = max(0, depth - 1 - (0 if inner_shape is None else len(tuple(inner_shape))))
-    if ragged_rank >= max(depth, 1):
+        ragged_rank = max(0, depth - 1 - len(inner or ()))
+    elif ragged_rank < 0:
+        raise ValueError(f"ragged_rank must be >= 0, got {ragged_rank}")
+    elif inner is not None:
+        needed = ragged_rank + len(inner) + 1
+        is_whole = ragged_rank == 0 and depth == len(inner)
+        if needed < depth or (has_scalars and needed != depth and not is_whole):
+            text = f"ragged_rank + the rank of inner_shape + 1 must be {depth}, the depth of the list"
+            raise ValueError(f"{text}, got ragged_rank {ragged_rank} and inner_shape {inner}")
+    # A list without any scalar may be less deep: its rows are empty.
+    if has_scalars and ragged_rank >= max(depth, 1):
         raise ValueError(f"ragged_rank must be < {depth}, the depth of the list, got {ragged_rank}")
     splits = []
     values = pylist
@@ -49,7 +59,12 @@ def constant(
         lengths = [_length(row) for row in values]
         splits.append(np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64))
         values = [item for row in values for item in row]
-    flat = _flat(values, dtype, inner_shape, depth - ragged_rank)
+    if ragged_rank == 0 and inner is not None:
+        # The whole shape of a tensor.
+        return raw.reshape(_flat(pylist, dtype, inner[1:], depth), inner)
+    flat = _flat(values, dtype, inner, depth - ragged_rank)
+    if inner is not None:
+        flat = raw.reshape(flat, [len(values), *inner])
     integers = dtypes.as_dtype(row_splits_dtype).as_numpy_dtype
     return RaggedTensor.from_nested_row_splits(flat, [one.astype(integers) for one in splits]) if splits else flat
 
@@ -58,6 +73,15 @@ def _length(row: Any) -> int:
     if not isinstance(row, (list, tuple, np.ndarray)):
         raise ValueError(f"all scalars must have the same nesting depth, got {row!r} beside lists")
     return len(row)
+
+
+def _has_scalars(value: Any) -> bool:
+    """Whether nested lists hold anything else than lists."""
+    if isinstance(value, np.ndarray):
+        return value.size > 0
+    if not isinstance(value, (list, tuple)):
+        return True
+    return any(_has_scalars(part) for part in value)
 
 
 def _flat(values: list, dtype: Any, inner_shape: Any, depth: int) -> _native.Tensor:
@@ -109,7 +133,9 @@ def range(
 
 
 def stack(values: Any, axis: int = 0, name: str | None = None) -> RaggedTensor:
-    """Stacks tensors, or ragged tensors of one rank, along a new axis."""
+    """Stacks tensors, or ragged tensors of one rank, along a new axis. One tensor is a list of one."""
+    if isinstance(values, (RaggedTensor, _native.Array)):
+        values = [values]
     parts = [value if isinstance(value, RaggedTensor) else _native.as_tensor(value) for value in values]
     if axis != 0:
         from ._ragged_ops import concat, expand_dims
@@ -138,7 +164,11 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
         data = RaggedTensor.from_tensor(data) if _native.as_tensor(data).ndim > 1 else data
     if not isinstance(mask, RaggedTensor):
         mask = _native.as_tensor(mask)
+        if mask.ndim and mask.dtype != dtypes.bool:
+            raise TypeError(f"mask must be bool, got {mask.dtype.name}")
         if mask.ndim == 1:
+            if len(mask) != len(data):
+                raise InvalidArgumentError(f"mask must have one element per row, {len(data)}, got {len(mask)}")
             kept = np.flatnonzero(np.asarray(mask))
             return _taken(data, kept) if isinstance(data, RaggedTensor) else raw.gather(data, kept)
         mask = RaggedTensor.from_tensor(mask)

@@ -506,7 +506,9 @@ class RaggedTensor:
         return []
 
     def __repr__(self) -> str:
-        return f"<tf.RaggedTensor {_text(self.to_list())}>"
+        # The formatter is that of rows, too, which are arrays in an array.
+        with np.printoptions(formatter={"all": _text}):
+            return f"<tf.RaggedTensor {_text(self.numpy())}>"
 
     __str__ = __repr__
 
@@ -518,8 +520,11 @@ class RaggedTensor:
         return made if dtype is None else made.astype(dtype)
 
 
-def _text(rows: list) -> str:
-    return "[" + ", ".join(_text(row) if isinstance(row, list) else repr(row) for row in rows) + "]"
+def _text(part: Any) -> str:
+    """Rows, or one of their elements."""
+    if not isinstance(part, np.ndarray):
+        return str(part)
+    return np.array2string(part, separator=", ") if part.size else str(part.tolist())
 
 
 def _is_int32(splits: Any) -> bool:

@@ -384,8 +384,10 @@ def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None
     added[:, 0] = np.flatnonzero(empty)
     default = raw.reshape(_native.as_tensor(default_value, sp_input.dtype), [1])
     values = raw.concat([sp_input.values, raw.gather(default, np.zeros(len(added), np.int64))], 0)
-    filled = SparseTensor(np.concatenate([indices, added]), values, sp_input.shape)
-    return reorder(filled), _native.as_tensor(empty)
+    places = np.concatenate([indices, added])
+    # The elements of a row keep their order.
+    order = np.argsort(places[:, 0], kind="stable")
+    return SparseTensor(places[order], raw.gather(values, order), sp_input.shape), _native.as_tensor(empty)
 
 
 def eye(
@@ -466,18 +468,21 @@ def segment_sqrt_n(
 def bincount(
     values: Any,
     weights: Any = None,
-    axis: int = 0,
+    axis: int | None = 0,
     minlength: int | None = None,
     maxlength: int | None = None,
     binary_output: bool = False,
     name: str | None = None,
 ) -> SparseTensor:
     """How often each integer occurs in all values, or with `axis=-1` in each row; with `weights`, their sums."""
-    if axis not in (0, -1):
-        raise ValueError(f"axis must be 0 or -1, got {axis}")
+    if axis not in (None, 0, -1):
+        raise ValueError(f"axis must be 0, -1 or None, got {axis}")
     if binary_output and weights is not None:
         raise InvalidArgumentError("weights must be None with binary_output")
     found, rows, count = _rows_of(values, "values")
+    if _rank(values) == 1:
+        # A vector is one row, which the result does not name.
+        axis = 0
     if (found < 0).any():
         raise InvalidArgumentError(f"values must be >= 0, got {found.min()}")
     sums: Any = np.ones(len(found), np.int32)
@@ -485,6 +490,13 @@ def bincount(
         sums, others, _ = _rows_of(weights, "weights")
         if len(sums) != len(found) or (others != rows).any():
             raise InvalidArgumentError("weights must have the shape of values")
+        if isinstance(values, SparseTensor) and isinstance(weights, SparseTensor):
+            if list(values.shape) != list(weights.shape):
+                raise InvalidArgumentError(
+                    f"weights must have the shape of values, {values.shape}, got {weights.shape}"
+                )
+            if not np.array_equal(np.asarray(values.indices), np.asarray(weights.indices)):
+                raise InvalidArgumentError("weights must have the indices of values")
     most = int(found.max(initial=-1)) + 1
     width = (
         max(most, minlength or 0) if maxlength is None else max(min(most, maxlength), min(minlength or 0, maxlength))
@@ -500,6 +512,12 @@ def bincount(
         return SparseTensor(places[:, None], _native.own_tensor(totals), [width])
     indices = np.stack(np.divmod(places, max(width, 1)), 1)
     return SparseTensor(indices, _native.own_tensor(totals), [count, width])
+
+
+def _rank(values: Any) -> int:
+    if isinstance(values, SparseTensor):
+        return len(values.shape)
+    return values.ragged_rank + values.flat_values.ndim if isinstance(values, RaggedTensor) else np.ndim(values)
 
 
 def _rows_of(values: Any, name: str) -> tuple[np.ndarray, np.ndarray, int]:

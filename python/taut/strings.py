@@ -98,7 +98,14 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     """The part of each string that begins at `pos` (from the end, if it is negative) and has at most `len` units. If `len`
     is negative, all bytes that follow, or no character.
     """
-    pos, size = (np.asarray(value, np.int64) for value in (pos, len))
+    parts = [np.asarray(value) for value in (pos, len)]
+    for name, part in zip(("pos", "len"), parts):
+        if part.dtype.kind not in "iu" and part.size:
+            raise TypeError(f"substr: {name} must be integers, got {part.dtype.name}")
+    if parts[0].shape != parts[1].shape:
+        shapes = f"{parts[0].shape} and {parts[1].shape}"
+        raise InvalidArgumentError(f"substr: pos and len must have one shape, got {shapes}")
+    pos, size = (part.astype(np.int64) for part in parts)
     if unit == "BYTE":
         size = np.where(size < 0, 1 << 40, size)
     return _on_values(lambda x: _native.string_substr(x, pos, size, unit), input)
@@ -395,15 +402,25 @@ def _with_offsets(found: Callable, input: Any) -> tuple:
 def _decoder(encoding: str, errors: str, replacement: int, control: bool) -> Callable:
     if not isinstance(encoding, str):
         raise TypeError(f"the encoding must be a string, got {encoding!r}")
+    if not 0 <= replacement <= 0x10FFFF:
+        raise InvalidArgumentError(f"replacement_char must be a code point in [0, 0x10FFFF], got {replacement}")
     has_bytes = encoding.upper().replace("_", "-") in _ENCODINGS_OF_BYTES
     is_ascii = has_bytes and "ASCII" in encoding.upper()
 
     def decode(x: Any) -> tuple:
         text = _bytes_as_utf8(x, is_ascii) if has_bytes else x
         name = "UTF-8" if has_bytes else encoding
+        drops = control and errors == "ignore"
         points, splits, offsets = _native.string_decode(
-            text, name, errors, replacement, replacement if control else None
+            text, name, errors, replacement, replacement if control and not drops else None
         )
+        if drops:
+            # Control characters are ignored like invalid ones.
+            codes = np.asarray(points)
+            kept = codes >= 0x20
+            ends = np.concatenate([[0], np.cumsum(kept)])[np.asarray(splits)]
+            points, offsets = (_native.as_tensor(np.asarray(part)[kept]) for part in (points, offsets))
+            splits = _native.as_tensor(ends.astype(np.int64))
         if has_bytes and not is_ascii:
             # A character is a byte.
             starts = splits.numpy()

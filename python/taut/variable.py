@@ -15,7 +15,13 @@ from . import _native, _raw_ops as raw, slices
 from ._common import refuse, refuse_option
 from ._ops.scopes import get_current_name_scope, scoped_name
 from .dtypes import as_dtype, int32, int64, string
-from .errors import DTypeError, DynamicShapeError, OperatorNotAllowedInGraphError, OutOfRangeError
+from .errors import (
+    DTypeError,
+    DynamicShapeError,
+    InvalidIndexError,
+    OperatorNotAllowedInGraphError,
+    OutOfRangeError,
+)
 from .function import initial_value_unknown, variable_created
 from .indexed_slices import IndexedSlices
 from .open_variable import OpenVariable, refuse_in_place
@@ -149,7 +155,10 @@ class Variable(_native.Variable, metaclass=_VariableClass):
             remedy = "keep strings in an object of Python, or in a table of tf.lookup"
             refuse("Variable", f"variables of strings are not supported\n  help: {remedy}", DTypeError)
         try:
-            made: Any = _native.Variable.__new__(cls, value, trainable is not False, name, dtype)
+            if trainable is None:
+                # A variable that is combined when it is read is a statistic, not a parameter.
+                trainable = synchronization is not VariableSynchronization.ON_READ
+            made: Any = _native.Variable.__new__(cls, value, trainable, name, dtype)
         except OperatorNotAllowedInGraphError as error:
             if isinstance(error, DynamicShapeError) or "depends on an argument of the function" not in str(error):
                 raise
@@ -280,11 +289,19 @@ class Variable(_native.Variable, metaclass=_VariableClass):
 
     def scatter_div(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
         """Divides rows; integers are rounded towards zero."""
+        from ._ops.checks import check_holds
         from ._ops.elementwise import truncatediv
         from ._ops.segment import unsorted_segment_prod
 
         # A row that occurs more than once is divided by the product.
         indices = _native.as_tensor(sparse_delta.indices)
+        inside = raw.all(raw.logical_and(indices >= 0, indices < self.shape[0]))
+        check_holds(
+            "scatter_div",
+            inside,
+            lambda: f"indices must be in [0, {self.shape[0]}), got {indices!r}",
+            InvalidIndexError,
+        )
         values = self._row_values(sparse_delta.values, indices)
         divide = truncatediv if self.dtype.is_integer else raw.div
         return self.assign(divide(self, unsorted_segment_prod(values, indices, self.shape[0])))
@@ -371,7 +388,14 @@ class Variable(_native.Variable, metaclass=_VariableClass):
         return _restored, (np.array(self), self.trainable, self._name, self.dtype)
 
     def __deepcopy__(self, memo: dict) -> Variable:
-        copy = Variable(self.read_value(), trainable=self.trainable, name=self._name)
+        copy = Variable(
+            self.read_value(),
+            trainable=self.trainable,
+            name=self._name,
+            constraint=self.constraint,
+            synchronization=self.synchronization,
+            aggregation=self.aggregation,
+        )
         memo[id(self)] = copy
         return copy
 

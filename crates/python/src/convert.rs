@@ -32,10 +32,20 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
         return match (value.extract::<i64>(), value.extract::<u64>()) {
             (Ok(value), _) => Ok(Some(Scalar::Int(value))),
             (_, Ok(value)) => Ok(Some(Scalar::Uint(value))),
-            (Err(error), _) => Err(error),
+            _ => Err(PyValueError::new_err(format!("{object} is out of range for int64 and uint64"))),
         };
     }
     Ok(None)
+}
+
+/// A number as a value of this type, if one is given: a floating type has values beyond the largest integer, too.
+fn number_of(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Option<Scalar>> {
+    number(object).or_else(|error| match dtype {
+        Some(dtype) if dtype.is_float() => {
+            object.extract::<f64>().map(|value| Some(Scalar::Float(value))).map_err(|_| error)
+        }
+        _ => Err(error),
+    })
 }
 
 /// Whether values could not be converted to a type, rather than read at all.
@@ -50,7 +60,7 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Opti
     if let Ok(array) = object.cast::<Array>() {
         return Ok(Some(array.get().read()?.into()));
     }
-    if let Some(value) = number(object)? {
+    if let Some(value) = number_of(object, dtype)? {
         return Ok(Some(value.into()));
     }
     if object.is_none() || object.is_instance_of::<PyString>() {
@@ -183,7 +193,7 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
     let py = object.py();
     let made = if let Ok(array) = object.cast::<Array>() {
         array.get().read()?
-    } else if let Some(value) = number(object)? {
+    } else if let Some(value) = number_of(object, dtype)? {
         let dtype = dtype.unwrap_or_else(|| value.default_dtype());
         if !fits(value, dtype) {
             let name = dtype.name();
@@ -266,6 +276,11 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
         let made = method.call0()?;
         return Ok(Some(made.cast::<Array>()?.get().read()?));
     }
+    // TensorFlow's protocol. The result is converted to another element type as arrays are.
+    if let Ok(method) = object.getattr(pyo3::intern!(py, "__tf_tensor__")) {
+        let made = method.call1((py.None(), py.None()))?;
+        return Ok(Some(made.cast::<Array>()?.get().read()?));
+    }
     if object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
     }
@@ -274,7 +289,8 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
         let Ok(array) = array.cast::<PyUntypedArray>() else { return Ok(None) };
         return numpy::tensor(array, memory).map(Some);
     }
-    if object.is_instance_of::<PyMemoryView>() || is_buffer(object) {
+    let has_interface = object.hasattr(pyo3::intern!(py, "__array_interface__"))?;
+    if has_interface || object.is_instance_of::<PyMemoryView>() || is_buffer(object) {
         let array = numpy::module(py)?.getattr("asarray")?.call1((object,))?;
         return numpy::tensor(array.cast::<PyUntypedArray>()?, memory).map(Some);
     }

@@ -3,6 +3,8 @@
 use crate::array::{Array, ArrayValue, read, wrap};
 use crate::call::call;
 use crate::convert::{self, operand};
+use crate::error::of_class;
+use crate::line::calling_line;
 use crate::numpy::Memory;
 use crate::recording::method;
 use pyo3::exceptions::{PyException, PyTypeError};
@@ -122,6 +124,18 @@ fn assign<'py>(
     let Some(value) = operand(value, Some(variable.dtype()))? else {
         return Err(PyTypeError::new_err("expected a tensor, an array or a number"));
     };
+    let spec = variable.spec();
+    let given = match &value {
+        taut::Operand::Tensor(value) if *value.shape() == spec.shape => None,
+        taut::Operand::Tensor(value) => Some(value.shape().to_string()),
+        taut::Operand::Scalar(_) if spec.shape.rank() == 0 => None,
+        taut::Operand::Scalar(_) => Some("[]".to_owned()),
+    };
+    if let Some(given) = given {
+        let (wanted, line) = (&spec.shape, calling_line(py));
+        let text = format!("the value must have the variable's shape {wanted}, got {given}\n  at {line}");
+        return Err(of_class(py, "InvalidArgumentError", text));
+    }
     call(py, variable.spec().bytes(), || work(variable, value))
 }
 

@@ -127,7 +127,8 @@ def extract_glimpse(
 ) -> Tensor:
     """Windows of this size at offsets (y, x) of images; what lies outside of them is zero (`noise="zero"`) or noise.
 
-    Offsets are fractions of the size if `normalized`; if `centered`, (0, 0) is the middle and (-1, -1) a corner.
+    Offsets are fractions of the size if `normalized`; if `centered`, (0, 0) is the middle and (-1, -1) a corner. In pixels,
+    that is without `normalized`, they are those of the window's corner.
     """
     if noise not in ("uniform", "gaussian", "zero"):
         refuse("extract_glimpse", f"noise must be 'uniform', 'gaussian' or 'zero', got {noise!r}", ValueError)
@@ -142,10 +143,13 @@ def extract_glimpse(
     made = []
     for image in range(x.shape[0]):
         y, z = (float(part) for part in where[image])
-        if normalized:
+        if normalized and centered:
+            y, z = (y * rows + rows - height) / 2, (z * columns + columns - width) / 2
+        elif normalized:
             y, z = y * rows, z * columns
-        if centered:
-            y, z = (y + rows - height) / 2, (z + columns - width) / 2
+        elif centered:
+            # In pixels, offsets are those of the window's corner from the middle, as in TensorFlow.
+            y, z = y + rows / 2, z + columns / 2
         top, left = int(y), int(z)
         over = [max(-top, 0), max(top + height - rows, 0), max(-left, 0), max(left + width - columns, 0)]
         part = x[image, max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)]

@@ -10,6 +10,7 @@ from .. import _native, _raw_ops as raw, dtypes
 from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
 from ..errors import DynamicShapeError
+from .checks import check_holds
 from .random import next_key
 from .reduction import reduce_sum
 
@@ -52,6 +53,8 @@ def _sample_candidates(
         refuse(name, f"true_classes must have shape [batch, {num_true}], got {true_classes.shape}")
     if count < 1 or number < 1 or (unique and count > number):
         refuse(name, f"num_sampled must be in [1, {number}] without replacement and >= 1 with it, got {count}")
+    known = raw.all(raw.logical_and(true_classes >= 0, true_classes < number))
+    check_holds(name, known, lambda: f"true_classes must be in [0, {number}), got {true_classes!r}")
     key = next_key(seed)
     if unique:
         # Exponential arrival times: the `count` classes that arrive first are a sample without replacement, and the

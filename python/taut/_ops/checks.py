@@ -10,6 +10,7 @@ import numpy as np
 from .. import _native, _raw_ops as raw, dtypes
 from .._common import refuse, unify_dtypes
 from .._native import Tensor, as_tensor
+from ..errors import InvalidArgumentError
 from ..shape import TensorShape
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ def _prefix(message: str | None) -> str:
     return f"{message}: " if message else ""
 
 
-def check_holds(name: str, holds: Tensor, text: Callable[[], str]) -> None:
+def check_holds(
+    name: str, holds: Tensor, text: Callable[[], str], kind: type[Exception] = InvalidArgumentError
+) -> None:
     """Raises an error with `text()` unless `holds` is true: now, or when the traced function runs."""
     if not holds.is_symbolic:
         if not bool(holds):
-            refuse(name, text())
+            refuse(name, text(), kind)
         return
     raw.ensure(holds, f"{name}: {text()}")
 

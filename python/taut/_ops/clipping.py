@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from .. import _native, _raw_ops as raw
+from .. import _raw_ops as raw
 from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
 from ..indexed_slices import IndexedSlices

@@ -162,18 +162,17 @@ def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 # Luma and two chroma components: those of blue and red (YUV), or these rotated by 33 degrees (YIQ).
-_LUMA = np.array([0.299, 0.587, 0.114])
-_YUV = np.stack([_LUMA, 0.492111 * ([0, 0, 1] - _LUMA), 0.877283 * ([1, 0, 0] - _LUMA)])
-_ROTATION = np.cos(np.radians(33)), np.sin(np.radians(33))
-_YIQ = np.stack(
-    [_LUMA, _ROTATION[0] * _YUV[2] - _ROTATION[1] * _YUV[1], _ROTATION[1] * _YUV[2] + _ROTATION[0] * _YUV[1]]
-)
+# What each channel of RGB, and of the other space, adds to the channels of the result: TensorFlow's numbers, to the last digit.
+_YUV = np.array([[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]])
+_RGB_OF_YUV = np.array([[1.0, 1.0, 1.0], [0.0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0.0]])
+_YIQ = np.array([[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]])
+_RGB_OF_YIQ = np.array([[1.0, 1.0, 1.0], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]])
 
 
 def _transform_channels(name: str, images: TensorLike, parts: Any) -> Tensor:
     images = as_tensor(images)
     _check_channels(name, images)
-    return raw.tensordot(images, as_tensor(np.ascontiguousarray(parts.T), images.dtype), 1)
+    return raw.tensordot(images, as_tensor(parts, images.dtype), 1)
 
 
 def rgb_to_yuv(images: TensorLike) -> Tensor:
@@ -183,7 +182,7 @@ def rgb_to_yuv(images: TensorLike) -> Tensor:
 
 def yuv_to_rgb(images: TensorLike) -> Tensor:
     """Converts YUV to RGB."""
-    return _transform_channels("yuv_to_rgb", images, np.linalg.inv(_YUV))
+    return _transform_channels("yuv_to_rgb", images, _RGB_OF_YUV)
 
 
 def rgb_to_yiq(images: TensorLike) -> Tensor:
@@ -193,7 +192,7 @@ def rgb_to_yiq(images: TensorLike) -> Tensor:
 
 def yiq_to_rgb(images: TensorLike) -> Tensor:
     """Converts YIQ to RGB."""
-    return _transform_channels("yiq_to_rgb", images, np.linalg.inv(_YIQ))
+    return _transform_channels("yiq_to_rgb", images, _RGB_OF_YIQ)
 
 
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
@@ -208,7 +207,7 @@ def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | Non
     return _apply_to_floats(image, work)
 
 
-def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
+def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor:
     """Rotates the hue of RGB images; 1 is a full turn."""
     _check_scalar("adjust_hue", "delta", delta)
     known = not isinstance(delta, _native.Array) or not delta.is_symbolic

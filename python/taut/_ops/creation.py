@@ -118,8 +118,11 @@ def sequence_mask(
 
 
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
-    """Creates coordinate tensors of an n-dimensional grid, one per axis."""
-    return list(as_tuple(raw.meshgrid(list(args), indexing)))
+    """Creates coordinate tensors of an n-dimensional grid, one per axis. The coordinates of an axis are flattened."""
+    parts = [as_tensor(one) for one in args]
+    return list(
+        as_tuple(raw.meshgrid([flat if flat.ndim < 2 else raw.reshape(flat, [-1]) for flat in parts], indexing))
+    )
 
 
 def eye(

@@ -8,6 +8,7 @@ from .. import _raw_ops as raw, dtypes
 from .._common import cast_to, refuse, value_range
 from .._native import Tensor, as_tensor
 from ..ragged_tensor import RaggedTensor
+from .checks import check_holds
 
 if TYPE_CHECKING:
     from .._typing import DTypeLike, TensorLike
@@ -143,7 +144,9 @@ def histogram_fixed_width_bins(
             "histogram_fixed_width",
             f"expected nbins >= 1 and an increasing value_range, got {nbins} bins in [{low}, {high}]",
         )
-    values = values if values.dtype.is_floating else raw.cast(values, dtypes.float64)
+    # In float64, where the width of a range of float32 is finite.
+    values = cast_to(values, dtypes.float64)
+    check_holds("histogram_fixed_width", raw.logical_not(raw.any(raw.is_nan(values))), lambda: "values must not be NaN")
     place = raw.clip_by_value((values - low) / (high - low) * nbins, 0.0, float(nbins - 1))
     return raw.cast(place, dtypes.as_dtype(dtype))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math as _numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -271,7 +270,8 @@ def resize(
     """
     images = check_image("resize", images)
     method = getattr(method, "value", method)
-    if not as_tensor(size).dtype.is_integer:
+    given: Any = size
+    if not isinstance(given, np.ndarray) and not as_tensor(given).dtype.is_integer:
         refuse("resize", f"size must be two integers >= 1, got {size}", ValueError)
     size = as_ints(size)
     if len(size) != 2 or min(size) <= 0:
@@ -283,8 +283,11 @@ def resize(
     if not rows or not columns:
         refuse("resize", f"images must have at least one pixel, got shape {images.shape}")
     if preserve_aspect_ratio:
-        scale = min(height / rows, width / columns)
-        height, width = (_numbers.floor(old * scale + 0.5) for old in (rows, columns))
+        # In float32, half to even, as TensorFlow: 2.5 rows are 2.
+        scale = min(np.float32(height) / np.float32(rows), np.float32(width) / np.float32(columns))
+        height, width = (int(np.rint(np.float32(old) * scale)) for old in (rows, columns))
+        if not height or not width:
+            refuse("resize", f"images of {rows} x {columns} pixels keep no pixel in size {size}")
     _check_size(max(height, width), max(rows, columns) if method != "nearest" else 1)
     if (height, width) == (rows, columns) and method not in ("gaussian", "mitchellcubic"):
         return images if method == "nearest" else cast_to(images, dtypes.float32)

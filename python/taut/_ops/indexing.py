@@ -101,12 +101,14 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
     """Selects the slices where a mask, over the dimensions from `axis` on, is true. Those dimensions become one."""
     mask, axis = as_tensor(mask), 0 if axis is None else int(axis)
+    if mask.dtype != dtypes.bool:
+        mask = raw.cast(mask, dtypes.bool)
     if not is_static(mask) or not mask.ndim:
         return raw.boolean_mask(tensor, mask, axis)
     tensor = as_tensor(tensor)
     axis = axis + tensor.ndim if axis < 0 else axis
     shape = list(tensor.shape)
-    if shape[axis : axis + mask.ndim] != list(mask.shape) or mask.dtype != dtypes.bool:
+    if shape[axis : axis + mask.ndim] != list(mask.shape):
         return raw.boolean_mask(tensor, mask, axis)
     flat = raw.reshape(tensor, [*shape[:axis], mask.size, *shape[axis + mask.ndim :]])
     return raw.gather(flat, as_tensor(np.flatnonzero(np.asarray(mask))), axis)

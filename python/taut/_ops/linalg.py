@@ -256,8 +256,8 @@ def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: st
     u, s, vh = raw.svd(a)
     if rcond is None:
         rcond = 10.0 * max(a.shape[-2:]) * _precision(s.dtype)
-    elif isinstance(rcond, _native.Array) and rcond.ndim:
-        rcond = raw.expand_dims(rcond, -1)
+    elif np.ndim(rcond):
+        rcond = raw.expand_dims(as_tensor(rcond, s.dtype), -1)
     large = s > rcond * raw.max(s, -1, True)
     # Infinity in place of the small singular values: their reciprocals, and the gradients, are zero.
     inverse = 1.0 / raw.where(large, s, raw.cast(np.inf, s.dtype))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import _native, _raw_ops as raw, dtypes
 from .._common import cast_to, check_choice, refuse
 from .._native import Tensor, as_tensor
@@ -58,6 +60,8 @@ def dropout(
 
 def _dropout_with_key(x: TensorLike, rate: Any, noise_shape: Any, key: Tensor) -> Tensor:
     x = as_tensor(x)
+    if np.ndim(rate):
+        refuse("dropout", f"rate must be a scalar, got shape {tuple(np.shape(rate))}", ValueError)
     if not isinstance(rate, _native.Array) and not 0 <= rate < 1:
         refuse("dropout", f"rate must be in [0, 1), got {rate}", ValueError)
     plain = not isinstance(rate, _native.Array) or not rate.is_symbolic

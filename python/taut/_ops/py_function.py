@@ -39,8 +39,14 @@ def numpy_function(
     """
     if func is None and inp is None:
         return lambda func: _decorated(func, numpy_function, Tout=Tout, stateful=stateful)
+    from ..function import is_running_op_by_op
+
     inputs = [as_tensor(one) for one in inp or ()]
-    return _host_call("numpy_function", func, inputs, _array, Tout, stateful)
+    made = _host_call("numpy_function", func, inputs, _array, Tout, stateful)
+    if not isinstance(made, list) or _native.is_tracing() or is_running_op_by_op() or len(made) > 1:
+        return made
+    # Outside of traced functions, a list of one result is that result, as in TensorFlow, and an empty one is None.
+    return made[0] if made else None
 
 
 def _array(value: Any) -> Any:

@@ -77,7 +77,12 @@ def scoped_name(name: str) -> str:
 
 @contextlib.contextmanager
 def control_dependencies(control_inputs: Any) -> Iterator[None]:
-    """A context manager for control dependencies. Ops with side effects always keep their program order."""
+    """A context manager for control dependencies. Ops with side effects always keep their program order. Functions among
+    the inputs are called first, unless a function is being traced.
+    """
+    for one in control_inputs or () if not _native.is_tracing() else ():
+        if callable(one) and not isinstance(one, _native.Array):
+            one()
     yield
 
 

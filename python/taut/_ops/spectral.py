@@ -35,6 +35,9 @@ def frame(
 ) -> Tensor:
     """Splits an axis into frames of a length, `frame_step` elements apart: `axis` becomes two, frames and their elements."""
     x = as_tensor(signal)
+    for parameter, value in (("frame_length", frame_length), ("frame_step", frame_step), ("pad_value", pad_value)):
+        if np.ndim(value):
+            refuse("frame", f"{parameter} must be a scalar, got shape {tuple(np.shape(value))}", ValueError)
     length, step = _whole("frame", "frame_length", frame_length), _whole("frame", "frame_step", frame_step)
     if not -x.ndim <= axis < x.ndim:
         refuse("frame", f"axis must be in [{-x.ndim}, {x.ndim}), got {axis}", ValueError)
