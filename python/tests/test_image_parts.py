@@ -91,8 +91,10 @@ def test_likeness_at_several_sizes():
 def test_light_and_colours(name):
     made = getattr(tf.image, f"rgb_to_{name}")(X)
     np.testing.assert_allclose(made[..., 0], X @ [0.299, 0.587, 0.114], rtol=1e-5)
-    np.testing.assert_allclose(getattr(tf.image, f"rgb_to_{name}")([[0.5, 0.5, 0.5]]), [[0.5, 0, 0]], atol=1e-6)
-    np.testing.assert_allclose(getattr(tf.image, f"{name}_to_rgb")(made), X, atol=1e-5)
+    np.testing.assert_allclose(
+        getattr(tf.image, f"rgb_to_{name}")([[0.5, 0.5, 0.5]]), [[0.5, 0, 0]], atol=2e-5
+    )  # of yiq, 1.8e-5 as in TensorFlow
+    np.testing.assert_allclose(getattr(tf.image, f"{name}_to_rgb")(made), X, atol=1e-4)
     fails(TypeError, name, lambda: getattr(tf.image, f"rgb_to_{name}")(tf.zeros([2, 3], tf.uint8)))
 
 

@@ -223,3 +223,55 @@ def test_one_hot_of_strings():
     assert tf.one_hot([0, 2, -1], 3, "on", "off", 0, tf.string).numpy().T.tolist() == wanted
     with pytest.raises(TypeError):
         tf.one_hot([0, 2], 3, on_value="on")
+
+
+# TensorFlow 2.21's shapes.
+EMPTY = [
+    ((0, 3), [0, -1], (0, 3)),
+    ((0, 3), [-1, 0], (3, 0)),
+    ((0, 3), [0, 2, -1], (0, 2, 1)),
+    ((0, 2, 3), [0, -1], (0, 6)),
+    ((0,), [0, -1], (0, 1)),
+    ((2, 0), [-1, 0, 5], (0, 0, 5)),
+    ((0, 3), [3, -1], (3, 0)),
+]
+
+
+@pytest.mark.parametrize("own, wanted, shape", EMPTY)
+def test_reshaping_without_elements_infers_a_size(own, wanted, shape):
+    assert tf.reshape(tf.zeros(own), wanted).shape == shape
+
+
+def test_an_empty_batch_is_flattened():
+    flat = tf.function(lambda x: tf.reshape(x, [tf.shape(x)[0], -1]))
+    assert flat(tf.zeros([0, 3, 4])).shape == (0, 12) and flat(tf.zeros([2, 3, 4])).shape == (2, 12)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cannot reshape 6 elements"):
+        tf.reshape(tf.zeros([2, 3]), [0, -1])
+
+
+def test_sizes_that_keep_the_aspect_ratio_are_rounded_half_to_even():
+    image = tf.reshape(tf.range(30.0), [1, 5, 6, 1])
+    small = tf.image.resize(image, [3, 3], preserve_aspect_ratio=True)
+    assert small.shape == (1, 2, 3, 1)  # 2.5 rows
+    np.testing.assert_allclose(np.ravel(small), [5.0, 7.0, 9.0, 20.0, 22.0, 24.0], atol=1e-5)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no pixel"):
+        tf.image.resize(tf.ones([1, 1, 600, 1]), [3, 3], preserve_aspect_ratio=True)
+
+
+def test_color_spaces_have_tensorflows_numbers():
+    rows = tf.eye(3, dtype=tf.float64)[None]
+    yiq = [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]]
+    np.testing.assert_allclose(tf.image.rgb_to_yiq(rows)[0], yiq, atol=1e-12)
+    rgb = [[1.0, 1.0, 1.0], [0.0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0.0]]
+    np.testing.assert_allclose(tf.image.yuv_to_rgb(rows)[0], rgb, atol=1e-12)
+
+
+def test_multiply_no_nan_of_complex_numbers():
+    x, y = tf.constant([1 + 1j, complex("nan"), 2]), tf.constant([2j, 0, 1])
+    assert tf.math.multiply_no_nan(x, y).numpy().tolist() == [-2 + 2j, 0, 2]
+
+
+def test_depthwise_convolutions_with_strides_and_dilations_are_refused():
+    x, kernel = tf.ones([1, 6, 7, 3]), tf.ones([3, 2, 3, 1])
+    with pytest.raises(ValueError, match="strides must be 1"):
+        tf.nn.depthwise_conv2d(x, kernel, [1, 2, 2, 1], "SAME", dilations=[2, 2])

@@ -253,6 +253,9 @@ def depthwise_conv2d(
 ) -> Tensor:
     """Convolves each channel separately; `filter` is `[height, width, channels, multiplier]`."""
     x, how = as_tensor(input), window_options("depthwise_conv2d", strides, padding, data_format, dilations, 2)
+    if max(np.ravel(how["dilations"])) > 1 and max(np.ravel(how["strides"])) > 1:
+        # TensorFlow says so, and computes something else.
+        refuse("depthwise_conv2d", f"strides must be 1 with dilations {dilations}, got {strides}")
     margins = how.pop("explicit_paddings", None)
     if margins is not None:
         pairs = [margins[:2], margins[2:]]

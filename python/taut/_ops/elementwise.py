@@ -83,7 +83,11 @@ def polyval(coeffs: Sequence, x: TensorLike, name: str | None = None) -> Tensor:
 
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Computes `x * y`, and 0 where y is 0, even if x is infinite or NaN."""
-    return raw.mul_no_nan(*unify_dtypes([x, y]))
+    x, y = unify_dtypes([x, y])
+    if not x.dtype.is_complex:
+        return raw.mul_no_nan(x, y)
+    is_zero = raw.equal(y, 0)
+    return raw.where(is_zero, raw.zeros([], y.dtype), raw.mul(raw.where(is_zero, raw.zeros([], x.dtype), x), y))
 
 
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:

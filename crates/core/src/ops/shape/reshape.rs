@@ -27,7 +27,12 @@ impl Reshape {
         let known = (self.shape.iter().filter(|&&dim| dim != -1))
             .try_fold(1usize, |known, &dim| known.checked_mul(dim as usize));
         let fits = match known {
-            Some(0) if self.shape.contains(&-1) => None,
+            // Without elements any size fits: the other sizes are kept, so that rows of 3 stay rows of 3 if there are none.
+            Some(0) if self.shape.contains(&-1) => (len == 0).then(|| {
+                let kept: usize = from.iter().filter(|&&dim| dim != 0).product();
+                let wanted = self.shape.iter().filter(|&&dim| dim > 0).map(|&dim| dim as usize);
+                kept / wanted.fold(1usize, usize::saturating_mul)
+            }),
             Some(known) if self.shape.contains(&-1) => len.is_multiple_of(known).then(|| len / known),
             known => known.filter(|&known| known == len),
         };
