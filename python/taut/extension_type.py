@@ -8,6 +8,7 @@ import inspect
 import sys
 import types
 import typing
+from collections.abc import Callable
 from typing import Any
 
 from . import _native, _raw_ops as raw
@@ -64,6 +65,10 @@ class ExtensionTypeSpec(TypeSpec):
         made.__dict__.update(parts)
         return made
 
+    def _with_tensors(self, change: Callable[[Any], Any]) -> Any:
+        """The specification with those of its tensors, and of the composites among its fields, changed."""
+        return self._of_parts({name: _with_specs(part, change) for name, part in self.__dict__.items()})
+
     @property
     def value_type(self) -> type:
         """The class of the values."""
@@ -85,6 +90,15 @@ class ExtensionTypeSpec(TypeSpec):
         names = _field_names(self._value_type)
         text = ", ".join(f"{name}={part!r}" for name, part in zip(names, self._serialize()))
         return f"{type(self).__qualname__}({text})"
+
+
+def _with_specs(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A field with the specs in it changed."""
+    if isinstance(value, TypeSpec):
+        return change(value)
+    if isinstance(value, dict):
+        return type(value)((key, _with_specs(part, change)) for key, part in value.items())
+    return tuple(_with_specs(part, change) for part in value) if isinstance(value, tuple) else value
 
 
 def _part_specs(value: Any) -> list:
@@ -319,6 +333,19 @@ def _finished(made: Any, validate: bool = True) -> Any:
     return made
 
 
+def has_plain_fields(value: Any) -> bool:
+    """Whether an object has fields, or has objects with fields, that are no tensors: numbers, strings, types, shapes."""
+    if isinstance(value, ExtensionType):
+        return any(map(_is_plain, value._taut_parts()))
+    return False
+
+
+def _is_plain(field: Any) -> bool:
+    if isinstance(field, (dict, tuple)):
+        return any(map(_is_plain, field.values() if isinstance(field, dict) else field))
+    return has_plain_fields(field) or isinstance(field, _PLAIN)
+
+
 def _plain(value: Any, kind: Any) -> Any:
     """A field of a Python type that a function has returned as a tensor."""
     if kind is str and isinstance(value, _native.StringTensor):
@@ -334,7 +361,7 @@ def _converted(value: Any, kind: Any, name: str) -> Any:
     if kind is _native.Tensor:
         if isinstance(value, _native.Tensor):
             return value
-        if value is None or isinstance(value, ExtensionType):
+        if value is None or isinstance(value, (ExtensionType, RaggedTensor)):
             raise TypeError(f"{name}: expected a Tensor, got {type(value).__name__!r}")
         try:
             return _native.as_tensor(value)

@@ -58,7 +58,7 @@ def test_compressed_files_are_read(folder):
 
 def test_a_missing_file_is_named(folder):
     with pytest.raises(tf.errors.NotFoundError, match="nowhere"):
-        tf.data.TextLineDataset(os.path.join(folder, "nowhere"))
+        list(tf.data.TextLineDataset(os.path.join(folder, "nowhere")))
     with pytest.raises(tf.errors.NotFoundError, match="nowhere"):
         tf.io.read_file(os.path.join(folder, "nowhere"))
 

@@ -2,17 +2,59 @@
 
 use crate::nest::{StaticValue, Tree, composite};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
-/// The positions of a dict's sorted keys in the order in which the dict has them, which is that of its copies. It is not part
-/// of a trace's signature.
-pub type KeyOrder = Box<[usize]>;
+/// What a tree keeps of a dict beside its sorted keys, for copies of it.
+#[derive(Clone, Default)]
+pub struct DictForm {
+    /// The positions of the sorted keys in the order in which the dict has them; empty if that is the same. It is not part
+    /// of a trace's signature.
+    order: Box<[usize]>,
+    is_ordered_dict: bool,
+}
+
+impl DictForm {
+    /// The form of a dict with these keys.
+    pub fn of(dict: &Bound<'_, PyDict>, sorted: &Bound<'_, PyList>) -> PyResult<DictForm> {
+        let is_ordered_dict =
+            !dict.is_exact_instance_of::<PyDict>() && dict.is_instance(ordered_dict_class(dict.py())?)?;
+        Ok(DictForm { order: key_order(dict, sorted)?, is_ordered_dict })
+    }
+
+    /// A dict with these values of the sorted keys.
+    pub fn filled<'py>(
+        &self,
+        py: Python<'py>,
+        parts: &[(StaticValue, Tree)],
+        values: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dict =
+            if self.is_ordered_dict { ordered_dict_class(py)?.call0()? } else { PyDict::new(py).into_any() };
+        let set = |i: usize| match (parts.get(i), values.get(i)) {
+            (Some((key, _)), Some(value)) => dict.set_item(key.object(py)?, value),
+            _ => Ok(()),
+        };
+        if self.order.is_empty() {
+            (0..parts.len()).try_for_each(set)?;
+        } else {
+            self.order.iter().try_for_each(|&i| set(i))?;
+        }
+        Ok(dict)
+    }
+}
+
+static ORDERED_DICT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn ordered_dict_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    ORDERED_DICT.import(py, "collections", "OrderedDict")
+}
 
 /// The positions of a dict's sorted keys, in the dict's order; empty if that is the same.
-pub fn key_order(dict: &Bound<'_, PyDict>, sorted: &Bound<'_, PyList>) -> PyResult<KeyOrder> {
+fn key_order(dict: &Bound<'_, PyDict>, sorted: &Bound<'_, PyList>) -> PyResult<Box<[usize]>> {
     let own = dict.keys();
     if own.iter().zip(sorted.iter()).all(|(one, other)| one.is(&other)) {
-        return Ok(KeyOrder::default());
+        return Ok(Box::default());
     }
     let positions = PyDict::new(dict.py());
     for (position, key) in sorted.iter().enumerate() {
@@ -20,26 +62,6 @@ pub fn key_order(dict: &Bound<'_, PyDict>, sorted: &Bound<'_, PyList>) -> PyResu
     }
     let position = |key: Bound<'_, PyAny>| positions.as_any().get_item(key)?.extract::<usize>();
     own.iter().map(position).collect()
-}
-
-/// A dict with these values of the sorted keys.
-pub fn ordered_dict<'py>(
-    py: Python<'py>,
-    parts: &[(StaticValue, Tree)],
-    order: &[usize],
-    values: Vec<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let dict = PyDict::new(py);
-    let set = |i: usize| match (parts.get(i), values.get(i)) {
-        (Some((key, _)), Some(value)) => dict.set_item(key.object(py)?, value),
-        _ => Ok(()),
-    };
-    if order.is_empty() {
-        (0..parts.len()).try_for_each(set)?;
-    } else {
-        order.iter().try_for_each(|&i| set(i))?;
-    }
-    Ok(dict.into_any())
 }
 
 /// The attribute of classes of `_taut_parts` that traces take apart.
@@ -81,7 +103,11 @@ fn name_containers(py: Python<'_>, tree: &Tree, names: &mut String, others: &mut
             let bound = class.bind(py);
             visit(&format!("{}@{:x}", bound.qualname()?, bound.as_ptr() as usize), parts, true)
         }
-        Tree::Dict(parts, _) => {
+        Tree::Dict(parts, form) => {
+            if form.is_ordered_dict {
+                names.push_str("OrderedDict ");
+                *others = true;
+            }
             parts.iter().try_for_each(|(_, part)| name_containers(py, part, names, others))
         }
         _ => Ok(()),

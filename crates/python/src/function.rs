@@ -2,7 +2,7 @@
 
 use crate::array::wrap;
 use crate::call::{PyFunctionRef, call_back, into_python};
-use crate::containers::{KeyOrder, container_names};
+use crate::containers::{DictForm, container_names};
 use crate::convert;
 use crate::frontier::Frontier;
 use crate::nest::{Leaves, StaticValue, Tree};
@@ -30,7 +30,7 @@ fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> P
         parts.push(Tree::of(&part, Leaves::Arguments)?);
     }
     parts.push(match kwargs {
-        None => Tree::Dict(Vec::new(), KeyOrder::default()),
+        None => Tree::Dict(Vec::new(), DictForm::default()),
         Some(kwargs) => Tree::of(kwargs.as_any(), Leaves::Arguments)?,
     });
     if let Some(names) = container_names(args.py(), &parts)? {

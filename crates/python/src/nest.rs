@@ -1,7 +1,7 @@
 //! Nested Python structures for the engine: tensors, variables and other values in lists, tuples and dicts.
 
 use crate::array::{Array, ArrayValue, is_shape, read, wrap};
-use crate::containers::{KeyOrder, TRACED, key_order, named_tuple, ordered_dict};
+use crate::containers::{DictForm, TRACED, named_tuple};
 use crate::convert;
 use crate::numpy::Memory;
 use crate::strings;
@@ -39,7 +39,7 @@ pub enum Tree {
     /// A named tuple or an extension type: its class, and its fields.
     NamedTuple(Py<PyType>, Vec<Tree>),
     /// Keys and values, in the order of the keys.
-    Dict(Vec<(StaticValue, Tree)>, KeyOrder),
+    Dict(Vec<(StaticValue, Tree)>, DictForm),
     /// An `IndexedSlices`: values and indices, and the dense shape.
     IndexedSlices(Box<[Tree; 2]>, Vec<i64>),
 }
@@ -295,7 +295,7 @@ impl Tree {
                 Ok((StaticValue::of(&key), Tree::of(&value, leaves)?))
             };
             let parts = convert::collected(keys.len(), keys.iter().map(entry))?;
-            return Ok(Tree::Dict(parts, key_order(dict, &keys)?));
+            return Ok(Tree::Dict(parts, DictForm::of(dict, &keys)?));
         }
         if object.is_none() {
             return Ok(Tree::Value(StaticValue::None));
@@ -360,9 +360,9 @@ impl Tree {
             Tree::List(parts) => PyList::new(py, objects(py, parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, objects(py, parts)?)?.into_any(),
             Tree::NamedTuple(class, parts) => named_tuple(py, class, objects(py, parts)?)?,
-            Tree::Dict(parts, order) => {
+            Tree::Dict(parts, form) => {
                 let values = parts.iter().map(|(_, part)| part.object(py)).collect::<PyResult<_>>()?;
-                ordered_dict(py, parts, order, values)?
+                form.filled(py, parts, values)?
             }
             Tree::IndexedSlices(parts, dims) => {
                 indexed_slices(py, [parts[0].object(py)?, parts[1].object(py)?], dims)?
@@ -430,9 +430,9 @@ impl Tree {
             Tree::List(parts) => Tree::List(all(parts)?),
             Tree::Tuple(parts) => Tree::Tuple(all(parts)?),
             Tree::NamedTuple(class, parts) => Tree::NamedTuple(class, all(parts)?),
-            Tree::Dict(parts, order) => {
+            Tree::Dict(parts, form) => {
                 let entry = |(key, part): (StaticValue, Tree)| Ok((key, part.with_static_strings(py)?));
-                Tree::Dict(parts.into_iter().map(entry).collect::<PyResult<_>>()?, order)
+                Tree::Dict(parts.into_iter().map(entry).collect::<PyResult<_>>()?, form)
             }
             other => other,
         })
@@ -471,10 +471,10 @@ impl Tree {
             Tree::List(parts) => PyList::new(py, all(parts)?)?.into_any(),
             Tree::Tuple(parts) => PyTuple::new(py, all(parts)?)?.into_any(),
             Tree::NamedTuple(class, parts) => named_tuple(py, class, all(parts)?)?,
-            Tree::Dict(parts, order) => {
+            Tree::Dict(parts, form) => {
                 let values =
                     parts.iter().map(|(_, part)| part.filled(py, leaves)).collect::<PyResult<_>>()?;
-                ordered_dict(py, parts, order, values)?
+                form.filled(py, parts, values)?
             }
             Tree::IndexedSlices(parts, dims) => {
                 let filled = all(&parts[..])?;
@@ -579,9 +579,9 @@ impl Nest for Tree {
             Tree::NamedTuple(class, parts) => {
                 Tree::NamedTuple(Python::attach(|py| class.clone_ref(py)), all(parts))
             }
-            Tree::Dict(parts, order) => {
+            Tree::Dict(parts, form) => {
                 let parts = parts.iter().map(|(key, part)| (key.copy(), part.rebuild(tensors))).collect();
-                Tree::Dict(parts, order.clone())
+                Tree::Dict(parts, form.clone())
             }
             Tree::IndexedSlices(parts, dims) => {
                 let [values, indices] = &**parts;

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _raw_ops as raw, dtypes
 from .._common import as_ints, check_choice, refuse
-from .._native import Tensor, as_tensor
+from .._native import Array, Tensor, as_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,8 +36,16 @@ def along(x: Tensor, axis: int, function: Callable[[Tensor], Tensor]) -> Tensor:
     return raw.swapaxes(function(raw.swapaxes(x, axis, -1)), axis, -1)
 
 
+def _operand(x: TensorLike, narrow: DTypeLike) -> Tensor:
+    """The tensor; arrays and numbers, of any type, become tensors of a narrow type, as in TensorFlow."""
+    if isinstance(x, Array) or hasattr(x, "__taut_tensor__"):
+        return as_tensor(x)
+    made = as_tensor(x)
+    return made if made.dtype.is_complex and not dtypes.as_dtype(narrow).is_complex else raw.cast(made, narrow)
+
+
 def _complex(name: str, x: TensorLike) -> Tensor:
-    x = as_tensor(x)
+    x = _operand(x, dtypes.complex64)
     if not x.dtype.is_complex:
         refuse(
             name, f"expected complex64 or complex128, got {x.dtype.name}\n  help: cast it to a complex type", TypeError
@@ -167,7 +175,7 @@ def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _real_forward(name: str, x: TensorLike, fft_length: Any, rank: int) -> Tensor:
-    tensor = _rank(name, _real(name, x), rank)
+    tensor = _rank(name, _real(name, _operand(x, dtypes.float32)), rank)
     return real_transform(name, tensor, _lengths(name, fft_length, _inner(rank)), _inner(rank), None)
 
 
@@ -241,7 +249,7 @@ def rfftnd(
     input: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """Computes the Fourier transform of real numbers along axes."""
-    x = _real("rfftnd", input)
+    x = _real("rfftnd", _operand(input, dtypes.float32))
     return real_transform("rfftnd", x, *_axes("rfftnd", x, fft_length, axes), norm)
 
 

@@ -14,6 +14,7 @@ from .. import _native, dtypes, nest
 from .._ops.py_function import UnknownResultError, is_trial, trial_shape, with_trial_shape
 from .._present_names import with_present_names
 from ..errors import DynamicShapeError, OperatorNotAllowedInGraphError, OpError
+from ..extension_type import has_plain_fields
 from ..function import Function, is_of_package
 from ..open_sizes import Traces
 from ..recording import parts_of
@@ -89,6 +90,8 @@ class StageFunction:
         made = self._result(self._traces.call(self._body, args, {}))
         if any(hasattr(leaf, "element_spec") for leaf in nest.flatten(made)):
             raise UnknownResultError("a function that returns a dataset makes it of the values of its arguments")
+        if any(map(has_plain_fields, nest.flatten(made))):
+            raise UnknownResultError("a program has no numbers and strings of Python, which the result has as fields")
         return made
 
     def _call(self, *args: Any) -> Any:

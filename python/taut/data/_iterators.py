@@ -16,6 +16,7 @@ from .._common import refuse
 from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..function import register_argument
 from ..ragged_tensor import RaggedTensor
+from ..sparse_tensor import SparseTensor, to_dense
 from ..spec import TensorSpec
 from ..type_spec import IteratorSpec, NoneTensorSpec
 from . import _epochs, _specs
@@ -111,6 +112,10 @@ class NumpyIterator(Iterator):
     def __next__(self) -> Any:
         return as_arrays(next(self._running))
 
+    def next(self) -> Any:
+        """The next element, as `next(iterator)`."""
+        return next(self)
+
 
 def as_arrays(element: Any) -> Any:
     """The element with arrays in place of tensors."""
@@ -118,6 +123,8 @@ def as_arrays(element: Any) -> Any:
     def one(leaf: Any) -> Any:
         if hasattr(leaf, "element_spec"):
             raise TypeError("as_numpy_iterator: elements must be tensors, got a dataset")
+        if isinstance(leaf, SparseTensor):
+            return to_dense(leaf).numpy()
         return leaf.numpy() if isinstance(leaf, (_native.Array, RaggedTensor)) else leaf
 
     return nest.map_structure(one, element)

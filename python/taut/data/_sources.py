@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import csv
 import gzip
+import itertools
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -34,16 +36,21 @@ def _native_source(filenames: Any, read: Callable[[list[str]], Any], parallel_re
         names = filenames
     else:
         paths = paths_of(filenames)
-        for path in paths:
-            if not os.path.exists(path):
-                raise NotFoundError(f"{path}: no such file\n  at {_native.calling_line()}")
-            if os.path.isdir(path):
-                raise FailedPreconditionError(f"{path}: is a folder\n  at {_native.calling_line()}")
-        if parallel_reads is None or len(paths) < 2:
+        # A file may be written after the dataset is made: it is missing only when it is read.
+        are_there = all(os.path.exists(path) and not os.path.isdir(path) for path in paths)
+        if are_there and (parallel_reads is None or len(paths) < 2):
             return read(paths)
         names = Dataset.from_tensor_slices(np.array(paths, object))
     cycle = 1 if parallel_reads is None else 4 if parallel_reads == AUTOTUNE else int(parallel_reads)
-    return names.interleave(lambda name: Dataset(read(paths_of(name))), cycle, 1)._native
+    return names.interleave(lambda name: Dataset(read(list(map(_checked, paths_of(name))))), cycle, 1)._native
+
+
+def _checked(path: str) -> str:
+    if not os.path.exists(path):
+        raise NotFoundError(f"{path}: no such file\n  at {_native.calling_line()}")
+    if os.path.isdir(path):
+        raise FailedPreconditionError(f"{path}: is a folder\n  at {_native.calling_line()}")
+    return path
 
 
 class _FileStrings(Dataset):
@@ -135,11 +142,14 @@ class CsvDataset(Dataset):
 
         columns = column_defaults(record_defaults)
         select = None if select_cols is None else [int(column) for column in select_cols]
+        most_fields = None
         if exclude_cols is not None:
             if select is not None:
-                raise ValueError("select_cols and exclude_cols must not both be given")
+                raise InvalidArgumentError("select_cols and exclude_cols must not both be given")
             excluded = {int(column) for column in exclude_cols}
-            select = [i for i in range(len(columns) + len(excluded)) if i not in excluded]
+            kept = (i for i in itertools.count() if i not in excluded)
+            select = list(itertools.islice(kept, len(columns)))
+            most_fields = next(kept)
         kind = compression_type or ""
 
         def read(paths: list[str]) -> Any:
@@ -153,10 +163,12 @@ class CsvDataset(Dataset):
                 select,
                 kind,
                 buffer_size,
+                most_fields,
             )
 
         known = _specs.exactly(tuple(TensorSpec([], dtype) for dtype, _ in columns))
         super().__init__(_native_source(filenames, read, None), lambda: known)
+        self._read = read
 
 
 _NUMBERS = ((dtypes.int32, 2**31), (dtypes.int64, 2**63))
@@ -261,8 +273,9 @@ def make_csv_dataset(
         )  # fmt: skip
     if len(defaults) != len(select):
         raise ValueError(f"column_defaults must have {len(select)} entries, got {len(defaults)}")
-    rows: Dataset = CsvDataset(
-        files if not shuffle else list(np.random.default_rng(shuffle_seed).permutation(files)),
+    files = files if not shuffle else list(np.random.default_rng(shuffle_seed).permutation(files))
+    one_by_one = CsvDataset(
+        files,
         defaults,
         compression_type,
         None,
@@ -272,18 +285,24 @@ def make_csv_dataset(
         na_value,
         None if select_columns is None else select,
     )
+    rows: Dataset = one_by_one
+    if num_parallel_reads not in (None, AUTOTUNE):
+        rows = Dataset(_native_source(files, one_by_one._read, num_parallel_reads), lambda: one_by_one._elements)
     if ignore_errors:
         source: Any = rows
         rows = source.ignore_errors()
     if shuffle:
         rows = rows.shuffle(shuffle_buffer_size, shuffle_seed)
-    rows = rows.repeat(num_epochs).batch(int(batch_size), drop_remainder=num_epochs is None)
+    batches = rows.repeat(num_epochs).batch(int(batch_size), drop_remainder=num_epochs is None)
 
     def named(*columns: Any) -> Any:
-        features = dict(zip(chosen, columns))
+        features = collections.OrderedDict(zip(chosen, columns))
         return features if label_name is None else (features, features.pop(label_name))
 
-    return rows.map(named).prefetch(1 if prefetch_buffer_size is None else prefetch_buffer_size)
+    made = batches.map(named)
+    # The function moves the columns as they are, and with them their specs.
+    made._find_spec = lambda: None if batches._spec is None else named(*batches._spec)
+    return made.prefetch(1 if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
 def _inferred(

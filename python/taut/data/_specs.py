@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import _native, dtypes, nest
 from ..errors import InvalidArgumentError
+from ..extension_type import ExtensionType, ExtensionTypeSpec
 from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..shape import TensorShape
 from ..sparse_tensor import SparseTensor
@@ -47,15 +48,20 @@ def specs_of(structure: Any) -> Any:
             return RaggedTensorSpec.from_value(leaf)
         if isinstance(leaf, SparseTensor):
             return SparseTensorSpec.from_value(leaf)
+        if isinstance(leaf, ExtensionType):
+            return leaf._type_spec
         return DatasetSpec(leaf.element_spec) if hasattr(leaf, "element_spec") else leaf
 
     return nest.map_structure(one, structure)
 
 
 def _resized(structure: Any, change: Callable[[TensorShape], Any]) -> Any:
-    return nest.map_structure(
-        lambda spec: TensorSpec(change(spec.shape), spec.dtype) if isinstance(spec, TensorSpec) else spec, structure
-    )
+    def one(spec: Any) -> Any:
+        if isinstance(spec, TensorSpec):
+            return TensorSpec(change(spec.shape), spec.dtype)
+        return spec._with_tensors(one) if isinstance(spec, ExtensionTypeSpec) else spec
+
+    return nest.map_structure(one, structure)
 
 
 def of_first(structure: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..type_spec import is_of_parts
 def as_tensors(structure: Any) -> Any:
     """Converts lists of numbers to tensors inside a structure."""
     if isinstance(structure, dict):
-        return {key: as_tensors(part) for key, part in structure.items()}
+        return _like(structure, {key: as_tensors(part) for key, part in structure.items()})
     if isinstance(structure, tuple):
         parts = [as_tensors(part) for part in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
@@ -43,7 +44,7 @@ def boxed(element: Any) -> Any:
     """
     if isinstance(element, dict):
         by_key = {key: boxed(part) for key, part in element.items()}
-        return element if all(by_key[key] is element[key] for key in by_key) else by_key
+        return element if all(by_key[key] is element[key] for key in by_key) else _like(element, by_key)
     if nest.is_custom(element):
         metadata, components = element.__tf_flatten__()
         kind: Any = type(element)
@@ -66,6 +67,11 @@ def _box(kind: Any, metadata: Any) -> type:
     return type(kind.__name__, (tuple,), {"_fields": (), "__new__": made})
 
 
+def _like(structure: dict, parts: dict) -> dict:
+    """The parts in a dict of the structure's class, if that is one of elements."""
+    return OrderedDict(parts) if isinstance(structure, OrderedDict) else parts
+
+
 def fill_unknown(shapes: Any, size: int) -> Any:
     """Shapes with `size` in place of unknown sizes."""
     if isinstance(shapes, dict):
@@ -78,13 +84,15 @@ def fill_unknown(shapes: Any, size: int) -> Any:
 def _is_shape(shapes: Any) -> bool:
     if isinstance(shapes, (str, bytes)) or not isinstance(shapes, Iterable):
         raise TypeError(f"expected a shape, or a structure of shapes, got {shapes!r}")
-    return isinstance(shapes, TensorShape) or all(dim is None or isinstance(dim, int) for dim in shapes)
+    return isinstance(shapes, TensorShape) or all(dim is None or isinstance(dim, (int, np.integer)) for dim in shapes)
 
 
 def flat_shapes(shapes: Any, like: Any) -> list:
     """Flattens a structure of shapes, which are lists themselves."""
     if isinstance(shapes, dict):
         return [shape for key in sorted(shapes) for shape in flat_shapes(shapes[key], None)]
+    if isinstance(shapes, _native.Array):
+        return [shapes.numpy().tolist()]
     if _is_shape(shapes) and not (
         isinstance(shapes, tuple) and len(shapes) == 0 and like is not None and nest.is_nested(like)
     ):
@@ -117,7 +125,7 @@ def typed_element(element: Any, signature: Any) -> Any:
     if isinstance(signature, dict):
         if not isinstance(element, dict) or element.keys() != signature.keys():
             raise InvalidArgumentError(f"the generator must yield {signature!r}, got {element!r}")
-        return {key: typed_element(element[key], spec) for key, spec in signature.items()}
+        return _like(signature, {key: typed_element(element[key], spec) for key, spec in signature.items()})
     return one(signature, element)
 
 
@@ -148,7 +156,7 @@ def _component(part: Any) -> Any:
 
 #: What becomes a tensor, and attributes of tensors, arrays, datasets and structures of them.
 _VALUES = (bool, int, float, complex, str, bytes)
-_COMPOSITE = ("dtype", "shape", "element_spec", "__taut_tensor__", "__dataclass_fields__", "has_value")
+_COMPOSITE = ("dtype", "shape", "element_spec", "_taut_parts", "__taut_tensor__", "__dataclass_fields__", "has_value")
 
 
 def size_of(stage: str, parameter: str, value: Any, least: int | None = None) -> int:

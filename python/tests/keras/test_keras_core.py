@@ -373,3 +373,28 @@ def test_there_is_one_device():
         pass
     with pytest.raises(ValueError, match="CPU"):
         keras.device("gpu:0")
+
+
+def test_strings_are_converted_as_by_tensorflow():
+    """As with TensorFlow 2.21: arrays and lists of strings, by functions and as inputs of a model."""
+    words = np.array(["x", "y"], object)
+    for given in (words, words.astype(str), ["x", "y"], [b"x", b"y"]):
+        made = keras.ops.convert_to_tensor(given)
+        assert made.dtype == tf.string and made.numpy().tolist() == [b"x", b"y"]
+    assert keras.ops.convert_to_tensor("x", dtype="string").numpy() == b"x"
+    given = keras.Input((1,), name="word", dtype="string")
+    model = keras.Model({"word": given}, keras.layers.StringLookup(vocabulary=["x"])(given))
+    assert model({"word": words}).numpy().tolist() == [[1], [0]]
+    for bad in (None, [None], [1, "x"], object()):
+        with pytest.raises(ValueError, match="Cannot convert"):
+            keras.ops.convert_to_tensor(bad)
+    with pytest.raises(ValueError, match="of type float32"):
+        keras.ops.convert_to_tensor(["x"], dtype="float32")
+
+
+def test_scalar_variables_give_numbers_of_numpy():
+    """As with TensorFlow 2.21, a scalar weight is no array without axes."""
+    assert type(keras.Variable(1.5).numpy()) is np.float32
+    layer = keras.layers.Normalization(axis=None)
+    layer.adapt(np.arange(3.0))
+    assert [type(weight) for weight in layer.get_weights()[:2]] == [np.float32, np.float32]

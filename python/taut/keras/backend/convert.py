@@ -27,6 +27,9 @@ dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
 NARROW = {"float64": floatx, "int64": lambda: "int32"}
 """The types of Python numbers, for which NumPy would use 64 bits."""
 
+# The kinds of NumPy's types of numbers; those of `ml_dtypes` are void.
+_NUMBERS = "biufcV"
+
 
 def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> tf.Tensor:
     """Converts to a tensor, of type `dtype` if given.
@@ -68,13 +71,24 @@ def from_python(x: Any, dtype: str | None) -> tf.Tensor:
         parts = [convert_to_tensor(part, dtype) for part in x]
         return tf.stack(promote(*parts))
     array = np.asarray(x)
-    if array.dtype == object:
-        raise ValueError(f"Cannot convert {x!r} of type {type(x)} to a tensor.")
+    if array.dtype.kind not in _NUMBERS:
+        return from_strings(x, dtype)
     if dtype is None and not hasattr(x, "dtype") and array.dtype.name in NARROW and not holds_arrays(x):
         dtype = NARROW[array.dtype.name]()
     if dtype is not None and array.dtype.name != dtype:
         array = array.astype(dtype)
     return tf.convert_to_tensor(array)
+
+
+def from_strings(x: Any, dtype: str | None) -> tf.Tensor:
+    """Converts strings, which the inputs of preprocessing layers are."""
+    try:
+        made = tf.convert_to_tensor(x)
+    except (TypeError, ValueError):
+        raise ValueError(f"Cannot convert {x!r} of type {type(x)} to a tensor.") from None
+    if dtype not in (None, type_of(made)):
+        raise ValueError(f"Cannot convert {x!r} of type {type(x)} to a tensor of type {dtype}.")
+    return made
 
 
 def holds_tensors(x: Any) -> bool:

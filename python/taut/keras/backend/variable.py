@@ -65,9 +65,9 @@ class Variable(KerasVariable):
         array = convert_to_numpy(self)
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def numpy(self) -> np.ndarray:
-        """A copy of the value as a NumPy array."""
-        return convert_to_numpy(self)
+    def numpy(self) -> Any:
+        """A copy of the value as a NumPy array; a number of NumPy's for a scalar, as of `tf.Variable`."""
+        return convert_to_numpy(self)[()]
 
 
 def native(variable: Any) -> Any:
