@@ -19,7 +19,7 @@ class SupportsTensor(Protocol):
 
 
 #: Whatever `tf.convert_to_tensor` takes: tensors, variables, arrays, numbers, and nested sequences of those.
-TensorLike: TypeAlias = Array | npt.ArrayLike | Sequence[Any] | SupportsTensor
+TensorLike: TypeAlias = Array | npt.ArrayLike | Sequence[Any] | TensorShape | SupportsTensor
 #: An element type: `tf.float32`, its name, a Python type or a NumPy type. None where a default applies.
 DTypeLike: TypeAlias = DType | npt.DTypeLike | None
 #: One integer, or several.
