@@ -135,6 +135,8 @@ def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
         yield from ((str(key), part) for key, part in thing.items())
     elif isinstance(thing, (list, tuple)):
         yield from ((str(i), part) for i, part in enumerate(thing))
+    elif _is_checkpoint(thing):
+        yield from thing._objects().items()
     elif is_layer(thing):
         yield from _layer_parts(thing)
     elif _is_module(thing) or not _lists_variables(thing):
@@ -209,9 +211,19 @@ def _lists_variables(thing: Any) -> bool:
     return not isinstance(thing, type) and isinstance(getattr(thing, "variables", None), (list, tuple))
 
 
+def _is_checkpoint(thing: Any) -> bool:
+    return isinstance(getattr(type(thing), "save_counter", None), property)
+
+
 def holds_states(thing: Any, seen: set[int] | None = None) -> bool:
     """Whether an object has states to save, or may create some later."""
-    if _is_leaf(thing) or is_layer(thing) or _lists_variables(thing) or hasattr(thing, "_taut_is_constant"):
+    if (
+        _is_checkpoint(thing)
+        or _is_leaf(thing)
+        or is_layer(thing)
+        or _lists_variables(thing)
+        or hasattr(thing, "_taut_is_constant")
+    ):
         return True
     seen = set() if seen is None else seen
     if id(thing) in seen or isinstance(thing, _PLAIN) or callable(getattr(thing, "__array__", None)):

@@ -323,13 +323,11 @@ class CheckpointManager:
         state = _read_folder_state(self._directory)
         times = [float(moment) for moment in state.get(_TIME, [])]
         names = state.get(_ALL, [])
-        moments = times if len(times) == len(names) else [time.time()] * len(names)
+        # The state that `Checkpoint.save` writes has no times: what a manager has not saved, it does not delete.
+        saved = zip(names, times) if len(times) == len(names) else ()
+        paths = ((os.path.join(self._directory, name), moment) for name, moment in saved)
         #: The checkpoints that may be deleted, the oldest first, and when they were saved.
-        self._managed = {
-            path: moment
-            for path, moment in zip((os.path.join(self._directory, name) for name in names), moments)
-            if os.path.exists(path)
-        }
+        self._managed = {path: moment for path, moment in paths if os.path.exists(path)}
         # Whether it still exists or not: a run must not start from the beginning because its last file is gone.
         self._latest = os.path.join(self._directory, state[_LATEST][0]) if _LATEST in state else None
         self._preserved = float(state[_KEPT][0]) if _KEPT in state else time.time()

@@ -201,3 +201,43 @@ def test_a_value_that_does_not_fit_a_model_that_is_built_later(tmp_path):
         again = make(5)
         tf.train.Checkpoint(model=again).read(path)
         np.testing.assert_array_equal(again(x), want)
+
+
+def names(paths):
+    return [os.path.basename(path) for path in paths]
+
+
+@pytest.mark.parametrize("prefix", ["unusual", "ckpt"])
+def test_a_manager_does_not_delete_what_it_has_not_saved(tmp_path, prefix):
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    unmanaged = [checkpoint.save(str(tmp_path / prefix)) for _ in range(2)]
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    manager = tf.train.CheckpointManager(checkpoint, str(tmp_path), max_to_keep=2)
+    assert names([manager.latest_checkpoint]) == [f"{prefix}-2"] and manager.checkpoints == []
+    checkpoint.restore(manager.latest_checkpoint)
+    kept = []
+    for _ in range(3):
+        manager.save()
+        kept.append(names(manager.checkpoints))
+    assert kept == [["ckpt-3"], ["ckpt-3", "ckpt-4"], ["ckpt-4", "ckpt-5"]]
+    assert all(os.path.exists(path) for path in unmanaged)
+    # What a manager has saved, the next one goes on with.
+    again = tf.train.CheckpointManager(checkpoint, str(tmp_path), max_to_keep=2)
+    assert names(again.checkpoints) == ["ckpt-4", "ckpt-5"]
+
+
+def test_checkpoints_without_variables_yet_are_parts_of_others(tmp_path):
+    first, second = tf.train.Checkpoint(), tf.train.Checkpoint()
+    first.second, second.first = second, first
+    first.v, second.v = tf.Variable(1.0), tf.Variable(3.0)
+    path = first.save(str(tmp_path / "loop"))
+    first.v.assign(9.0)
+    second.v.assign(9.0)
+    first.restore(path).assert_consumed()
+    assert (float(first.v), float(second.v)) == (1.0, 3.0)
+    later = tf.train.Checkpoint()
+    status = later.restore(path)
+    later.second = tf.train.Checkpoint()
+    later.v, later.second.v = tf.Variable(0.0), tf.Variable(0.0)
+    status.assert_consumed()
+    assert (float(later.v), float(later.second.v)) == (1.0, 3.0)

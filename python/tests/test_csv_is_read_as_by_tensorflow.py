@@ -63,3 +63,24 @@ def test_a_header_that_cannot_be_read(tmp_path):
     path.write_bytes(b"")
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"rows\.csv: expected a header, got an empty file"):
         next(iter(tf.data.experimental.CsvDataset(str(path), [0, 0], header=True)))
+
+
+def test_columns_beside_excluded_ones_have_one_default_each(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("1,2,3\n5,6,7\n")
+
+    def rows(count, excluded):
+        made = tf.data.experimental.CsvDataset(str(path), [[""]] * count, exclude_cols=excluded)
+        return [tuple(field.numpy() for field in row) for row in made]
+
+    assert rows(2, [0]) == [(b"2", b"3"), (b"6", b"7")]
+    assert rows(2, [2]) == [(b"1", b"2"), (b"5", b"6")]
+    assert rows(1, [0, 2]) == [(b"2",), (b"6",)]
+    # A column that is not there is left out, too.
+    assert rows(3, [7]) == [(b"1", b"2", b"3"), (b"5", b"6", b"7")]
+    # TensorFlow: "Expect 1 fields but have more in record", "Expect 3 fields but have 2 in record".
+    for count, excluded in [(1, [0]), (1, []), (3, [0]), (2, [0, 1, 2])]:
+        with pytest.raises(tf.errors.OpError):
+            rows(count, excluded)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.data.experimental.CsvDataset(str(path), [[""]], select_cols=[0], exclude_cols=[0])

@@ -223,3 +223,92 @@ def test_types_of_ragged_ranges():
     assert tf.ragged.range(tf.constant([2, 1], tf.int64)).dtype == tf.int64
     assert tf.ragged.range([2, 1]).dtype == tf.int32
     assert tf.ragged.range([2.5]).to_list() == [[0.0, 1.0, 2.0]] and tf.ragged.range([2.5]).dtype == tf.float32
+
+
+@pytest.mark.parametrize(
+    "sizes, wanted",
+    [
+        ([1, 1, 1, 1, 0], [[0], [1], [2], [3], [], [4], [5], [6], [7], []]),
+        ([0, 4], [[], [0, 1, 2, 3], [], [4, 5, 6, 7], []]),
+        ([3, 0], [[0, 1, 2], [], [3, 4, 5], [], [6, 7]]),
+        ([3, 0, 0, 2], [[0, 1, 2], [], [], [3, 4], [5, 6, 7], [], []]),
+        ([0, 0, 8], [[], [], [0, 1, 2, 3, 4, 5, 6, 7], [], []]),
+    ],
+)
+def test_empty_batches_come_after_the_last_row_too(sizes, wanted):
+    # They read no row, so that the end is not known yet.
+    assert values(Dataset.range(8).batch(4).rebatch(sizes)) == wanted
+    complete = [batch for batch in wanted if batch != [6, 7]] + ([[]] if sizes == [3, 0] else [])
+    dropped = values(Dataset.range(8).batch(4).rebatch(sizes, drop_remainder=True))
+    assert dropped == (wanted[:4] if sizes == [3, 0] else complete)
+
+
+def test_empty_batches_have_the_types_of_the_elements():
+    none = Dataset.from_tensor_slices((tf.zeros([0, 2, 3], tf.float16), tf.zeros([0, 2], tf.string)))
+    numbers, texts = next(iter(none.rebatch([0, 2])))
+    assert (numbers.shape, numbers.dtype) == ((0, 3), tf.float16)
+    assert (texts.shape, texts.dtype) == ((0,), tf.string)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Dataset.range(5).filter(lambda x: True).repeat(),
+        lambda: Dataset.range(5).filter(lambda x: True).concatenate(Dataset.range(5).repeat()),
+        lambda: Dataset.range(5).repeat().interleave(Dataset.from_tensors, 1, num_parallel_calls=1),
+        lambda: Dataset.range(5).repeat().bucket_by_sequence_length(lambda x: 1, [2], [2, 2]),
+        lambda: Dataset.choose_from_datasets(
+            [Dataset.range(5).repeat(), Dataset.range(2)], Dataset.range(2).repeat(), stop_on_empty_dataset=False
+        ),
+    ],
+)
+def test_datasets_without_an_end_say_so(make):
+    assert int(make().cardinality()) == tf.data.INFINITE_CARDINALITY
+    assert len(list(make().take(9))) == 9
+
+
+def test_the_parts_of_a_state_are_arguments_of_finalize_func():
+    reducer = tf.data.experimental.Reducer(
+        lambda key: (np.int64(0), key),
+        lambda state, pair: (state[0] + pair[0], state[1]),
+        lambda total, key: total + 100 * key,
+    )
+    pairs = Dataset.zip((Dataset.range(6), Dataset.range(6)))
+    made = pairs.apply(tf.data.experimental.group_by_reducer(lambda x, y: y % 2, reducer))
+    assert values(made) == [6, 109]
+    whole = tf.data.experimental.Reducer(
+        lambda key: {"a": key}, lambda state, x: {"a": state["a"] + x}, lambda state: state["a"]
+    )
+    assert values(Dataset.range(6).apply(tf.data.experimental.group_by_reducer(lambda x: x % 2, whole))) == [6, 10]
+
+
+@pytest.mark.parametrize("shape", [tf.constant([5]), tf.constant([5], tf.int64), np.array([5]), [np.int64(5)]])
+def test_padded_shapes_may_be_tensors(shape):
+    rows = Dataset.range(4).map(lambda x: tf.fill([x], x))
+    assert values(rows.padded_batch(2, shape)) == [
+        [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]],
+        [[2, 2, 0, 0, 0], [3, 3, 3, 0, 0]],
+    ]
+    pairs = Dataset.range(2).map(lambda x: (x, tf.fill([x], x)))
+    assert values(pairs.padded_batch(2, ([], shape))) == [([0, 1], [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]])]
+
+
+def test_arrays_of_sparse_tensors_are_dense():
+    rows = Dataset.from_tensor_slices(tf.SparseTensor([[0, 0], [1, 1], [2, 2]], [1, 2, 3], [3, 3]))
+    arrays = list(rows.as_numpy_iterator())
+    assert all(type(array) is np.ndarray for array in arrays)
+    assert [array.tolist() for array in arrays] == [[1, 0, 0], [0, 2, 0], [0, 0, 3]]
+
+
+def test_row_shapes_of_sparse_batches():
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        list(Dataset.from_tensors([[1]]).sparse_batch(4, [12]))
+    with pytest.raises(ValueError):
+        Dataset.from_tensors([1]).sparse_batch(4, [-2])
+
+
+def test_lists_of_elements_of_different_sizes():
+    made = tf.data.experimental.from_list([[[1]], [[2, 3]], [[4, 5, 6]]])
+    assert values(made) == [[[1]], [[2, 3]], [[4, 5, 6]]]
+    with pytest.raises(ValueError):
+        tf.data.experimental.from_list([1, 2.5])

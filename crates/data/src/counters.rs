@@ -1,8 +1,9 @@
 //! Counters of running stages: a few relaxed additions per element.
 
 use crate::buffer_size::BufferSize;
-use crate::dataset::{Cursor, Dataset};
+use crate::dataset::{Cursor, Dataset, PipelineStage, next_id};
 use crate::element::DatasetElement;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -74,15 +75,37 @@ pub(crate) fn add(to: &AtomicU64, start: Instant) {
     to.fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
 }
 
-/// The counters of all stages of one run.
-#[derive(Debug, Default)]
+/// The counters of all stages of one run, and what distinguishes the places at which a stage occurs in it.
+#[derive(Debug)]
 pub(crate) struct PipelineCounters {
     all: Mutex<Vec<Arc<StageCounters>>>,
     /// Set when the iterator is dropped, so that a stage that searches for an element stops.
     stopped: Arc<AtomicBool>,
+    /// The stages that draw an order and occur before: their dataset and place, and how often they occurred.
+    repeated: HashMap<(u64, u64), u64>,
+    /// Which of the datasets that functions have made this is; 0 for the dataset that is iterated over.
+    opened: u64,
+    /// The id of the first dataset that was made after the run had begun.
+    first_new: u64,
 }
 
 impl PipelineCounters {
+    /// For a run of this dataset.
+    pub(crate) fn of_run(dataset: &dyn PipelineStage) -> PipelineCounters {
+        PipelineCounters::new(dataset, Arc::default(), 0, next_id())
+    }
+
+    fn new(
+        dataset: &dyn PipelineStage,
+        stopped: Arc<AtomicBool>,
+        opened: u64,
+        first_new: u64,
+    ) -> PipelineCounters {
+        let (mut repeated, mut counts) = (HashMap::new(), HashMap::new());
+        count_occurrences(dataset, 0, &mut counts, &mut repeated);
+        PipelineCounters { all: Mutex::default(), stopped, repeated, opened, first_new }
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<StageCounters>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -121,11 +144,48 @@ impl PipelineCounters {
     }
 }
 
+/// Notes the places of stages that draw an order and occur before; `counts` is how often they occur.
+fn count_occurrences(
+    dataset: &dyn PipelineStage,
+    place: u64,
+    counts: &mut HashMap<u64, u64>,
+    repeated: &mut HashMap<(u64, u64), u64>,
+) {
+    if dataset.draws_order() {
+        let count = counts.entry(dataset.id()).or_insert(0);
+        if *count > 0 {
+            repeated.insert((dataset.id(), place), *count);
+        }
+        *count += 1;
+    }
+    let inputs = dataset.inputs();
+    for (number, input) in inputs.iter().enumerate() {
+        let place = if inputs.len() == 1 { place } else { mixed(place, number as u64 + 1) };
+        count_occurrences(*input, place, counts, repeated);
+    }
+}
+
+/// A number for a path: that of the path so far and of the next step, which is not 0.
+pub(crate) fn mixed(path: u64, step: u64) -> u64 {
+    let bits = (path ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits ^ (bits >> 31)
+}
+
+/// The place of a stage in a pipeline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StagePlace {
+    /// Which inputs of stages with several ones lead to it from the last stage.
+    path: u64,
+    /// Whether a cache reads it, whose elements are the same wherever it occurs.
+    is_cached: bool,
+}
+
 /// The run of a stage: its counters, and what starts its inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct StageRun {
     pipeline: Arc<PipelineCounters>,
     index: usize,
+    place: StagePlace,
     pub(crate) counters: Arc<StageCounters>,
 }
 
@@ -134,28 +194,72 @@ impl StageRun {
         dataset: &Dataset<T>,
         pipeline: &Arc<PipelineCounters>,
         consumer: Option<usize>,
+        place: StagePlace,
         epoch: u64,
     ) -> Result<StageInput<T>> {
         let (index, counters) = pipeline.stage_counters(dataset.id(), dataset.stage.name(), consumer);
-        let run = StageRun { pipeline: pipeline.clone(), index, counters };
+        let run = StageRun { pipeline: pipeline.clone(), index, place, counters };
         let cursor = dataset.stage.start(&run, epoch)?;
         Ok(StageInput { cursor, counters: run.counters, stopped: pipeline.stopped.clone() })
     }
 
-    /// Starts a dataset that is created while the pipeline runs. Its counters are separate, as reports would otherwise grow
-    /// with the data; its time counts as this stage's.
+    /// Starts the dataset that a function has made of element `index` while the pipeline runs. Its counters are separate, as
+    /// reports would otherwise grow with the data; its time counts as this stage's.
     pub(crate) fn start_aside<T: DatasetElement>(
         &self,
         dataset: &Dataset<T>,
+        index: u64,
         epoch: u64,
     ) -> Result<StageInput<T>> {
-        let separate = PipelineCounters { all: Mutex::default(), stopped: self.pipeline.stopped.clone() };
-        StageRun::begin(dataset, &Arc::new(separate), None, epoch)
+        let steps = [self.place.path.wrapping_add(1), self.counters.repetition(epoch) + 1, index + 1];
+        let opened = steps.into_iter().fold(self.pipeline.opened, mixed);
+        let (stopped, first_new) = (self.pipeline.stopped.clone(), self.pipeline.first_new);
+        let separate = PipelineCounters::new(dataset, stopped, opened, first_new);
+        let place = StagePlace { path: 0, ..self.place };
+        StageRun::begin(dataset, &Arc::new(separate), None, place, epoch)
     }
 
-    /// Starts an input of the stage.
+    /// Starts the only input of the stage.
     pub(crate) fn start<T: DatasetElement>(&self, input: &Dataset<T>, epoch: u64) -> Result<StageInput<T>> {
-        StageRun::begin(input, &self.pipeline, Some(self.index), epoch)
+        StageRun::begin(input, &self.pipeline, Some(self.index), self.place, epoch)
+    }
+
+    /// Starts one of several inputs of the stage, by its number.
+    pub(crate) fn start_one<T: DatasetElement>(
+        &self,
+        input: &Dataset<T>,
+        number: usize,
+        epoch: u64,
+    ) -> Result<StageInput<T>> {
+        let place = StagePlace { path: mixed(self.place.path, number as u64 + 1), ..self.place };
+        StageRun::begin(input, &self.pipeline, Some(self.index), place, epoch)
+    }
+
+    /// Starts the input of a cache. Its elements are those of epoch 0, wherever the cache occurs.
+    pub(crate) fn start_cached<T: DatasetElement>(&self, input: &Dataset<T>) -> Result<StageInput<T>> {
+        let place = StagePlace { is_cached: true, ..self.place };
+        StageRun::begin(input, &self.pipeline, Some(self.index), place, 0)
+    }
+
+    /// Which of the datasets that functions have made this is part of; 0 for one that is iterated over.
+    pub(crate) fn opened(&self) -> u64 {
+        if self.place.is_cached { 0 } else { self.pipeline.opened }
+    }
+
+    /// The epoch for the random numbers of the stage. A stage that occurs several times in a pipeline, `zip((d, d))`, draws
+    /// an order for each, and so does a dataset that a function returns for several elements.
+    pub(crate) fn drawing_epoch(&self, epoch: u64) -> u64 {
+        if self.place.is_cached {
+            return epoch;
+        }
+        let dataset = self.counters.dataset;
+        let occurrence = self.pipeline.repeated.get(&(dataset, self.place.path)).copied().unwrap_or(0);
+        // A stage that the function has made for this element occurs nowhere else.
+        let opened = if dataset < self.pipeline.first_new { self.pipeline.opened } else { 0 };
+        match (opened, occurrence) {
+            (0, 0) => epoch,
+            _ => epoch.wrapping_add(mixed(opened, occurrence + 1)),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The description of a pipeline, and the traits of its stages.
 
-use crate::counters::{PipelineCounters, StageRun};
+use crate::counters::{PipelineCounters, StagePlace, StageRun};
 use crate::element::DatasetElement;
 use crate::iter::{Iter, Position};
 use std::fmt;
@@ -60,8 +60,7 @@ impl Cardinality {
         use Cardinality::*;
         match (self, other) {
             (Known(a), Known(b)) => Known(a.saturating_add(b)),
-            (Infinite, _) => Infinite,
-            (Known(_), Infinite) => Infinite,
+            (Infinite, _) | (_, Infinite) => Infinite,
             _ => Unknown,
         }
     }
@@ -69,7 +68,7 @@ impl Cardinality {
 
 /// A stage of a pipeline.
 ///
-/// Invariant: the sequence of elements that a cursor returns depends on the stage and the epoch alone.
+/// Invariant: the sequence of elements that a cursor returns depends on the stage, its place in the pipeline and the epoch alone.
 pub(crate) trait Stage<T>: Send + Sync {
     /// The name used in reports: that of the method which adds the stage.
     fn name(&self) -> &'static str;
@@ -80,9 +79,43 @@ pub(crate) trait Stage<T>: Send + Sync {
     /// The number of elements.
     fn cardinality(&self) -> Cardinality;
 
+    /// The datasets that it reads, in the order in which it starts them; those that its function makes are not known.
+    fn inputs(&self) -> Vec<&dyn PipelineStage>;
+
+    /// Whether it draws another order in each epoch.
+    fn draws_order(&self) -> bool {
+        false
+    }
+
     /// The bytes of every element, if they are all equal and known in advance.
     fn bytes_each(&self) -> Option<usize> {
         None
+    }
+}
+
+/// A stage of a pipeline, whatever its elements are.
+pub(crate) trait PipelineStage {
+    /// As [`Dataset::id`].
+    fn id(&self) -> u64;
+
+    /// As [`Stage::inputs`].
+    fn inputs(&self) -> Vec<&dyn PipelineStage>;
+
+    /// As [`Stage::draws_order`].
+    fn draws_order(&self) -> bool;
+}
+
+impl<T> PipelineStage for Dataset<T> {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        self.stage.inputs()
+    }
+
+    fn draws_order(&self) -> bool {
+        self.stage.draws_order()
     }
 }
 
@@ -138,10 +171,17 @@ impl<T> fmt::Debug for Dataset<T> {
     }
 }
 
+/// The id of the next dataset.
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+
+/// An id that is above those of all datasets so far.
+pub(crate) fn next_id() -> u64 {
+    NEXT_ID.load(Ordering::Relaxed)
+}
+
 impl<T: DatasetElement> Dataset<T> {
     pub(crate) fn new(stage: impl Stage<T> + 'static) -> Dataset<T> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Dataset { stage: Arc::new(stage), id: NEXT.fetch_add(1, Ordering::Relaxed) }
+        Dataset { stage: Arc::new(stage), id: NEXT_ID.fetch_add(1, Ordering::Relaxed) }
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -193,8 +233,8 @@ impl<T: DatasetElement> Dataset<T> {
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     pub fn iter_from(&self, position: &Position) -> Result<Iter<T>> {
-        let pipeline = Arc::new(PipelineCounters::default());
-        let mut input = StageRun::begin(self, &pipeline, None, position.epoch)?;
+        let pipeline = Arc::new(PipelineCounters::of_run(self));
+        let mut input = StageRun::begin(self, &pipeline, None, StagePlace::default(), position.epoch)?;
         if position.delivered > 0 {
             input.skip(position.delivered)?;
         }

@@ -58,5 +58,5 @@ pub use sources::{
 #[cfg(feature = "arrow")]
 pub use sources::{load_arrow, load_parquet};
 pub use stages::{
-    BatchPadding, Cache, MappedElement, Shuffle, Window, WorkerStartHook, set_worker_start_hook,
+    BatchPadding, Cache, MappedElement, Sampling, Shuffle, Window, WorkerStartHook, set_worker_start_hook,
 };

@@ -24,6 +24,7 @@ pub use background::{WorkerStartHook, set_worker_start_hook};
 pub use cache::Cache;
 pub use map::MappedElement;
 pub use padded::BatchPadding;
+pub use sample::Sampling;
 pub use shuffle::Shuffle;
 pub(crate) use source::{Indexed, number};
 pub use window::Window;

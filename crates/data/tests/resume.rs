@@ -43,6 +43,7 @@ fn every_kind_of_stage() {
     let _ledger = whole_ledger_check();
     let source = Dataset::range(0..20);
     let shuffled = source.shuffle(Shuffle::new(6).seed(4)).unwrap();
+    let captured = shuffled.clone();
     let stages: Vec<Dataset<Tensor>> = vec![
         shuffled.filter(odd),
         shuffled.take_while(|x| Ok(x.item::<i64>()? != 13)),
@@ -65,6 +66,13 @@ fn every_kind_of_stage() {
         Dataset::sample_from(&[(shuffled.clone(), 2.0), (Dataset::range(50..60), 1.0)], 3).unwrap().repeat(2),
         Dataset::sample_from(&[(shuffled.filter(odd), 2.0), (Dataset::range(50..60), 1.0)], 3).unwrap(),
         Dataset::range(0..0).batch(3).unwrap().repeat(None),
+        shuffled.concatenate(&shuffled).repeat(2),
+        shuffled
+            .zip(&shuffled.zip(&shuffled))
+            .map(|(a, (b, c))| add(mul(add(mul(a, 100)?, b)?, 100)?, c))
+            .repeat(2),
+        shuffled.prefetch(1).unwrap().concatenate(&shuffled.map_parallel(2, Ok).unwrap()).repeat(2),
+        source.flat_map(move |_| Ok(captured.take(5))).repeat(2),
     ];
     for stage in stages {
         assert_resumes(&stage, 0, 70);

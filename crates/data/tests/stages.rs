@@ -6,11 +6,13 @@ use common::{batches, numbers};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use taut_autodiff::StaticValue;
-use taut_core::ops::binary::{add, mul};
+use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::creation::{full, ones, zeros};
 use taut_core::ops::shape::{broadcast_to, reverse, transpose};
 use taut_core::{DType, Error, ErrorKind, Result, Scalar, Tensor};
-use taut_data::{BatchPadding, Cardinality, Dataset, PipelineReport, Shuffle, StageReport, Window};
+use taut_data::{
+    BatchPadding, Cache, Cardinality, Dataset, PipelineReport, Sampling, Shuffle, StageReport, Window,
+};
 use taut_memory::testing::ledger_check;
 
 fn windows(how: Window) -> Vec<Vec<i64>> {
@@ -384,6 +386,52 @@ fn interleaving_as_tensorflows() {
     assert!(iter.next().unwrap().unwrap_err().message().starts_with("element 0: "));
     assert_eq!(iter.flatten().count(), 4 + 2);
     assert!(Dataset::range(0..3).interleave(0, 1, |_| Ok(Dataset::range(0..1))).is_err());
+}
+
+#[test]
+fn each_occurrence_of_a_shuffle_has_an_order_of_its_own() {
+    let _ledger = ledger_check();
+    let source = Dataset::range(0..30);
+    let shuffled = source.shuffle(Shuffle::new(30).seed(1)).unwrap();
+    let captured = shuffled.clone();
+    let twice = [
+        shuffled.concatenate(&shuffled),
+        Dataset::range(0..2).flat_map(move |_| Ok(captured.clone())),
+        Dataset::sample_from(&[(shuffled.clone(), 1.0), (shuffled.map(|x| add(x, 1000)), 1e-9)], 1).unwrap(),
+    ];
+    for dataset in twice {
+        let all = numbers(&dataset);
+        let (one, two): (Vec<i64>, Vec<i64>) =
+            (all[..30].to_vec(), all[30..].iter().map(|x| x % 1000).collect());
+        assert_ne!(one, two);
+        for mut order in [one, two] {
+            order.sort_unstable();
+            assert_eq!(order, (0..30).collect::<Vec<i64>>());
+        }
+        assert_eq!(numbers(&dataset), all);
+    }
+    assert_ne!(numbers(&shuffled.zip(&shuffled).map(|(a, b)| sub(a, b))), [0i64; 30]);
+    // Two shuffles with one seed have one order, and so have all occurrences of one that keeps its order, or is cached.
+    let again = source.shuffle(Shuffle::new(30).seed(1)).unwrap();
+    let fixed = source.shuffle(Shuffle::new(30).seed(1).each_epoch(false)).unwrap();
+    let cached = shuffled.cache(Cache::Memory);
+    for (one, two) in [(&shuffled, &again), (&fixed, &fixed), (&cached, &cached)] {
+        assert_eq!(numbers(&one.zip(two).map(|(a, b)| sub(a, b))), [0i64; 30]);
+    }
+    let inner = Dataset::range(0..2).flat_map(move |_| source.shuffle(Shuffle::new(30).seed(1)));
+    let all = numbers(&inner);
+    assert_eq!(all[..30], all[30..]);
+}
+
+#[test]
+fn samples_of_a_seed_may_be_the_same_in_each_epoch() {
+    let _ledger = ledger_check();
+    let parts = [(Dataset::range(0..20), 1.0), (Dataset::range(100..120), 1.0)];
+    for each_epoch in [true, false] {
+        let how = Sampling::new(3).each_epoch(each_epoch);
+        let all = numbers(&Dataset::sample_from(&parts, how).unwrap().repeat(2));
+        assert_eq!(all[..40] == all[40..], !each_epoch);
+    }
 }
 
 #[test]

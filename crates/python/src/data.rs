@@ -4,8 +4,9 @@ use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
 use crate::line::at_line;
-use crate::mapped::{arguments, traced};
+use crate::mapped::{arguments, joined_composites, predicate, split_composites, traced};
 use crate::nest::{Leaves, Tree};
+use crate::random::with_seed;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -157,10 +158,11 @@ impl Drop for DatasetIterator {
 /// A Python function that maps each element to a dataset.
 fn expanded(
     function: PyFunctionRef,
+    seed: Option<u64>,
 ) -> impl Fn(Tree) -> taut::Result<data::Dataset<Tree>> + Send + Sync + 'static {
     move |element: Tree| {
         into_python(|py| {
-            let made = function.get(py)?.call1(arguments(py, &element)?)?;
+            let made = with_seed(seed, || function.get(py)?.call1(arguments(py, &element)?))?;
             let made = made.getattr("_native").unwrap_or(made);
             let made = made.cast::<Dataset>().map_err(|_| {
                 PyTypeError::new_err("the function must return a tf.data.Dataset for each element")
@@ -173,36 +175,6 @@ fn expanded(
             }))
         })
     }
-}
-
-fn predicate(function: PyFunctionRef) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
-    let function = traced(function, None);
-    move |element: &Tree| match function(element.clone())? {
-        Tree::Tensor(answer) => answer.item::<bool>(),
-        _ => Err(taut::Error::dtype("the predicate must return a scalar boolean")),
-    }
-}
-
-/// A batch of elements that have ragged or sparse tensors, which the package joins; `None` for others.
-fn joined_composites(elements: &[Tree]) -> Option<taut::Result<Tree>> {
-    elements.first().filter(|first| first.holds_composites())?;
-    Some(into_python(|py| {
-        let module = PyModule::import(py, "taut.data._composites")?;
-        let objects: Vec<_> = elements.iter().map(|element| element.object(py)).collect::<PyResult<_>>()?;
-        Tree::of(&module.call_method1("joined", (objects,))?, Leaves::Tensors)
-    }))
-}
-
-/// The rows of an element that has ragged or sparse tensors; `None` for others.
-fn split_composites(element: &Tree) -> Option<taut::Result<Vec<Tree>>> {
-    if !element.holds_composites() {
-        return None;
-    }
-    Some(into_python(|py| {
-        let module = PyModule::import(py, "taut.data._composites")?;
-        let rows = module.call_method1("rows", (element.object(py)?,))?;
-        rows.try_iter()?.map(|row| Tree::of(&row?, Leaves::Tensors)).collect()
-    }))
 }
 
 /// The size of a buffer in elements or in bytes.
@@ -314,11 +286,13 @@ impl Dataset {
         py: Python<'py>,
         parts: Vec<(Bound<'py, Dataset>, f64)>,
         seed: u64,
+        each_epoch: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (parents, weights): (Vec<_>, Vec<f64>) = parts.into_iter().unzip();
         let inner = parents.iter().map(|part| part.get().inner.clone());
         let parts: Vec<(data::Dataset<Tree>, f64)> = inner.zip(weights).collect();
-        let sample = data::Dataset::sample_from(&parts, seed).map_err(|error| exception(py, error))?;
+        let how = data::Sampling::new(seed).each_epoch(each_epoch);
+        let sample = data::Dataset::sample_from(&parts, how).map_err(|error| exception(py, error))?;
         wrap(py, sample, None, &parents)
     }
 
@@ -340,29 +314,46 @@ impl Dataset {
         stage_with(slf, inner, function)
     }
 
-    fn filter<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (function, seed=None))]
+    fn filter<'py>(
+        slf: &Bound<'py, Self>,
+        function: Py<PyAny>,
+        seed: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let function = PyFunctionRef::new(function);
-        stage_with(slf, slf.get().inner.filter(predicate(function.clone())), function)
+        stage_with(slf, slf.get().inner.filter(predicate(function.clone(), seed)), function)
     }
 
-    fn take_while<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (function, seed=None))]
+    fn take_while<'py>(
+        slf: &Bound<'py, Self>,
+        function: Py<PyAny>,
+        seed: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let function = PyFunctionRef::new(function);
-        stage_with(slf, slf.get().inner.take_while(predicate(function.clone())), function)
+        stage_with(slf, slf.get().inner.take_while(predicate(function.clone(), seed)), function)
     }
 
-    fn flat_map<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (function, seed=None))]
+    fn flat_map<'py>(
+        slf: &Bound<'py, Self>,
+        function: Py<PyAny>,
+        seed: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let function = PyFunctionRef::new(function);
-        stage_with(slf, slf.get().inner.flat_map(expanded(function.clone())), function)
+        stage_with(slf, slf.get().inner.flat_map(expanded(function.clone(), seed)), function)
     }
 
+    #[pyo3(signature = (function, cycle_length, block_length, seed=None))]
     fn interleave<'py>(
         slf: &Bound<'py, Self>,
         function: Py<PyAny>,
         cycle_length: usize,
         block_length: usize,
+        seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let function = PyFunctionRef::new(function);
-        let inner = slf.get().inner.interleave(cycle_length, block_length, expanded(function.clone()));
+        let inner = slf.get().inner.interleave(cycle_length, block_length, expanded(function.clone(), seed));
         stage_with(slf, inner.map_err(|error| exception(slf.py(), error))?, function)
     }
 

@@ -130,12 +130,12 @@ fn csv_format(
     let [delimiter] = *delimiter else {
         return Err(PyValueError::new_err("field_delim must be one byte"));
     };
-    Ok(CsvFormat { header, delimiter, quote, missing: missing.to_vec(), select })
+    Ok(CsvFormat { header, delimiter, quote, missing: missing.to_vec(), select, most_fields: None })
 }
 
 /// The rows of CSV files.
 #[pyfunction]
-#[pyo3(signature = (paths, columns, header, delimiter, quote, missing, select, compression, buffer))]
+#[pyo3(signature = (paths, columns, header, delimiter, quote, missing, select, compression, buffer, most_fields=None))]
 pub fn csv_rows<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
@@ -147,9 +147,11 @@ pub fn csv_rows<'py>(
     select: Option<Vec<usize>>,
     compression: &str,
     buffer: Option<usize>,
+    most_fields: Option<usize>,
 ) -> Object<'py> {
     let files = files(paths, compression, buffer)?;
-    let (columns, format) = (csv_columns(columns)?, csv_format(header, delimiter, quote, missing, select)?);
+    let format = CsvFormat { most_fields, ..csv_format(header, delimiter, quote, missing, select)? };
+    let columns = csv_columns(columns)?;
     let rows = crate::line::at_line(py, || data::csv_rows(&files, columns, format));
     let rows = rows.map_err(|error| exception(py, error))?;
     source(py, rows.map_structure(|row| Tree::Tuple(row.into_iter().map(tree).collect())))

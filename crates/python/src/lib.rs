@@ -104,7 +104,7 @@ mod _native {
     #[pymodule_export]
     use super::profile::{Profiler, Timeline, mark};
     #[pymodule_export]
-    use super::random::{next_key, random_state, set_random_state, set_seed};
+    use super::random::{forget_seed, next_key, next_key_of_seed, random_state, set_random_state, set_seed};
     #[pymodule_export]
     use super::recording::{is_recording_calls, recorded_call, set_recording};
     #[pymodule_export]

@@ -57,3 +57,37 @@ pub fn traced(
     };
     move |element: Tree| line::within_stage(at, || computed(element))
 }
+
+/// A Python function that selects elements.
+pub fn predicate(
+    function: PyFunctionRef,
+    seed: Option<u64>,
+) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
+    let function = traced(function, seed);
+    move |element: &Tree| match function(element.clone())? {
+        Tree::Tensor(answer) => answer.item::<bool>(),
+        _ => Err(taut::Error::dtype("the predicate must return a scalar boolean")),
+    }
+}
+
+/// A batch of elements that have ragged or sparse tensors, which the package joins; `None` for others.
+pub fn joined_composites(elements: &[Tree]) -> Option<taut::Result<Tree>> {
+    elements.first().filter(|first| first.holds_composites())?;
+    Some(into_python(|py| {
+        let module = PyModule::import(py, "taut.data._composites")?;
+        let objects: Vec<_> = elements.iter().map(|element| element.object(py)).collect::<PyResult<_>>()?;
+        Tree::of(&module.call_method1("joined", (objects,))?, Leaves::Tensors)
+    }))
+}
+
+/// The rows of an element that has ragged or sparse tensors; `None` for others.
+pub fn split_composites(element: &Tree) -> Option<taut::Result<Vec<Tree>>> {
+    if !element.holds_composites() {
+        return None;
+    }
+    Some(into_python(|py| {
+        let module = PyModule::import(py, "taut.data._composites")?;
+        let rows = module.call_method1("rows", (element.object(py)?,))?;
+        rows.try_iter()?.map(|row| Tree::of(&row?, Leaves::Tensors)).collect()
+    }))
+}

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 _has_seed = False
 
 
-def set_seed(seed: int) -> None:
-    """Sets the global seed and resets the global counter."""
+def set_seed(seed: int | None) -> None:
+    """Sets the global seed and resets the counters of random numbers; None removes the seed."""
     global _has_seed
+    if seed is None:
+        _native.forget_seed()
+        _has_seed = False
+        return
     try:
         number = int(seed)
     except (TypeError, ValueError):
@@ -44,9 +48,15 @@ def check_algorithm(name: str, alg: Any) -> None:
 
 
 def next_key(seed: int | None) -> Tensor:
-    """A fresh key from the global state, combined with the seed of the call if there is one."""
-    key = _native.next_key()
-    return key if seed is None else raw.fold_in(key, int(seed))
+    """A fresh key from the global state, combined with the seed of the call if there is one.
+
+    Where no global seed was set, the keys of calls with a seed are the same in every run of the program.
+    """
+    if seed is None:
+        return _native.next_key()
+    if not _has_seed:
+        return _native.next_key_of_seed(int(seed))
+    return raw.fold_in(_native.next_key(), int(seed))
 
 
 def seed_key(name: str, seed: Any) -> Tensor:

@@ -211,10 +211,11 @@ def sparse_batches(elements: Iterable, size: int, row_shape: list) -> Iterator:
 
 def _sparse(group: list, row_shape: list) -> SparseTensor:
     for tensor in group:
-        fits = len(row_shape) == tensor.ndim and all(
-            most is None or size <= most for size, most in zip(tensor.shape, row_shape)
-        )
-        if not fits:
+        if len(row_shape) != tensor.ndim:
+            raise InvalidArgumentError(
+                f"sparse_batch: an element must have the rank of row_shape {row_shape}, got {list(tensor.shape)}"
+            )
+        if any(most is not None and size > most for size, most in zip(tensor.shape, row_shape)):
             raise DataLossError(
                 f"sparse_batch: an element must fit into row_shape {row_shape}, got {list(tensor.shape)}"
             )

@@ -9,12 +9,11 @@ from typing import Any
 
 from .. import _native, _raw_ops as raw, dtypes, nest
 from .._ops.py_function import is_trial
-from .._ops.random import has_seed
 from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, raise_for
 from ..shape import TensorShape
 from ..spec import TensorSpec
 from . import _composites, _epochs, _specs, _stages
-from ._epochs import seed_of
+from ._epochs import function_seed, seed_of
 from ._functions import StageFunction, arguments_of, expanding, step_function
 from ._iterators import DatasetIterator, NumpyIterator, TracedIterator, traced_iterator
 from ._joined import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedDatasets, rows_of_datasets
@@ -247,10 +246,8 @@ class Dataset(JoinedDatasets, PythonStages):
         if num_parallel_calls is not None:
             workers = _workers("map", num_parallel_calls)
         function = StageFunction("map", map_func, arguments_of(self._spec), as_element)
-        # With a global seed, every iteration draws the same random numbers, as in TensorFlow.
-        seed = seed_of(None) if has_seed() else None
         made = self._stage(
-            self._native.map(function, workers, seed),
+            self._native.map(function, workers, function_seed()),
             lambda: _specs.mapped(self._elements, lambda each: function.results(arguments_of(each))),
             lambda: function.spec,
         )
@@ -259,11 +256,11 @@ class Dataset(JoinedDatasets, PythonStages):
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Keeps the elements for which a function returns true."""
-        return self._uniform(self._native.filter(self._predicate("filter", predicate)))
+        return self._uniform(self._native.filter(self._predicate("filter", predicate), function_seed()))
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Takes elements until a function returns false."""
-        return self._uniform(self._native.take_while(self._predicate("take_while", predicate)))
+        return self._uniform(self._native.take_while(self._predicate("take_while", predicate), function_seed()))
 
     def _predicate(self, stage: str, predicate: Callable) -> StageFunction:
         function = StageFunction(stage, predicate, arguments_of(self._spec))
@@ -273,7 +270,7 @@ class Dataset(JoinedDatasets, PythonStages):
     def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
         """Maps each element to a dataset and concatenates these."""
         function, spec = expanding("flat_map", map_func, arguments_of(self._spec))
-        return self._stage(self._native.flat_map(function), spec=lambda: spec)
+        return self._stage(self._native.flat_map(function, function_seed()), spec=lambda: spec)
 
     def interleave(
         self,
@@ -292,7 +289,7 @@ class Dataset(JoinedDatasets, PythonStages):
         block = 1 if block_length is None else size_of("interleave", "block_length", block_length, 1)
         map_func, spec = expanding("interleave", map_func, arguments_of(self._spec))
         if num_parallel_calls is None:
-            return self._stage(self._native.interleave(map_func, cycle, block), spec=lambda: spec)
+            return self._stage(self._native.interleave(map_func, cycle, block, function_seed()), spec=lambda: spec)
         # Each of the interleaved datasets prepares its elements on a thread of its own.
         ahead = max(block, _workers("interleave", num_parallel_calls) // cycle)
 
@@ -300,7 +297,8 @@ class Dataset(JoinedDatasets, PythonStages):
             made = map_func(*element)
             return made.prefetch(ahead) if isinstance(made, Dataset) else made
 
-        return self._stage(self._native.interleave(prepared, cycle, block), spec=lambda: spec)
+        made = self._stage(self._native.interleave(prepared, cycle, block, function_seed()), spec=lambda: spec)
+        return self._as_endless(made)
 
     def batch(
         self,

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 
 from .. import _native
+from .._ops.random import has_seed
 
 #: The seeds of stages that draw random numbers.
 _seeds: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
@@ -50,6 +51,13 @@ def _stages(last: _native.Dataset) -> Iterator[_native.Dataset]:
     while rest:
         yield (stage := rest.pop())
         rest.extend(stage.parents)
+
+
+def function_seed() -> int | None:
+    """The seed of a stage whose function may draw random numbers: with a global seed, every iteration draws the same ones,
+    as in TensorFlow.
+    """
+    return seed_of(None) if has_seed() else None
 
 
 def seed_of(seed: int | None) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import _native, nest
+from .._ops.random import has_seed
 from ..spec import TensorSpec
 from ..type_spec import DatasetSpec
 from . import _specs, _stages
@@ -61,16 +62,17 @@ class JoinedDatasets:
     ) -> Dataset:
         """Samples elements from datasets at random, by weight.
 
-        It ends when all datasets have ended, or when one has (`stop_on_empty_dataset`). Each iteration samples anew,
-        unless `rerandomize_each_iteration` is False.
+        It ends when all datasets have ended, or when one has (`stop_on_empty_dataset`). With a seed, every iteration samples
+        the same, unless `rerandomize_each_iteration` is true; without one, each samples anew.
         """
         from ._dataset import Dataset
 
         if not datasets:
             raise ValueError("sample_from_datasets: datasets must not be empty")
         check_datasets("sample_from_datasets", datasets)
+        is_anew = _is_anew(seed, rerandomize_each_iteration)
         if isinstance(weights, Dataset):
-            return _sampled_by(datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration is not False)
+            return _sampled_by(datasets, weights, seed, stop_on_empty_dataset, is_anew)
         weights = [1.0] * len(datasets) if weights is None else [float(weight) for weight in weights]
         if len(weights) != len(datasets):
             raise ValueError(
@@ -88,11 +90,11 @@ class JoinedDatasets:
         def spec() -> Any:
             return _specs.common_spec([dataset._spec for dataset, _ in pairs])
 
-        if stop_on_empty_dataset or rerandomize_each_iteration is False:
+        if stop_on_empty_dataset:
             start, runs = seed_of(seed), itertools.count()
 
             def elements() -> Iterator:
-                run = next(runs) if rerandomize_each_iteration is not False else 0
+                run = next(runs) if is_anew else 0
                 choices = _stages.drawn([weight for _, weight in pairs], [start, run])
                 return _stages.chosen([dataset for dataset, _ in pairs], choices, stop_on_empty_dataset)
 
@@ -101,7 +103,7 @@ class JoinedDatasets:
             return made._with_cardinality(INFINITE_CARDINALITY) if is_endless else made
         sources = [(dataset._native, weight) for dataset, weight in pairs]
         start = seed_of(seed)
-        made = Dataset(seeded(_native.Dataset.sample_from(sources, start), start), known, spec)
+        made = Dataset(seeded(_native.Dataset.sample_from(sources, start, is_anew), start), known, spec)
         # As in TensorFlow, the number of elements of several datasets is not told.
         return (
             made._same(made._native.assert_cardinality(UNKNOWN_CARDINALITY))
@@ -125,8 +127,20 @@ class JoinedDatasets:
             lambda: _specs.common(dataset._elements for dataset in datasets),
             lambda: _specs.common_spec([dataset._spec for dataset in datasets]),
         )
-        is_endless = all(one._native.cardinality() == INFINITE_CARDINALITY for one in (choice_dataset, *datasets))
+        counts = [one._native.cardinality() for one in datasets]
+        # Without it, the choices go on as long as one of the datasets does.
+        of_all = all if stop_on_empty_dataset else any
+        is_endless = choice_dataset._native.cardinality() == INFINITE_CARDINALITY and of_all(
+            count == INFINITE_CARDINALITY for count in counts
+        )
         return made._with_cardinality(INFINITE_CARDINALITY) if is_endless else made
+
+
+def _is_anew(seed: int | None, rerandomize_each_iteration: bool | None) -> bool:
+    """Whether each iteration samples anew."""
+    if rerandomize_each_iteration is None:
+        return seed is None and not has_seed()
+    return bool(rerandomize_each_iteration)
 
 
 def _sampled_by(datasets: list, weights: Dataset, seed: int | None, stop: bool, is_anew: bool) -> Dataset:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import _native, dtypes, nest
+from .._ops.random import has_seed
 from ..errors import InvalidArgumentError, OpError, OutOfRangeError
 from ..spec import TensorSpec
 from ..type_spec import DatasetSpec
@@ -160,7 +161,7 @@ class PythonStages:
 
         made = self._python_stage(lambda: _stages.grouped(self, bucket, batched, size, self._holding), spec=spec)
         made._of_first = of_first
-        return made
+        return self._as_endless(made)
 
     def ragged_batch(
         self,
@@ -180,7 +181,7 @@ class PythonStages:
         None.
         """
         size = size_of("sparse_batch", "batch_size", batch_size, 1)
-        shape = [None if dim in (None, -1) else int(dim) for dim in row_shape]
+        shape = [None if dim in (None, -1) else size_of("sparse_batch", "row_shape", dim, 0) for dim in row_shape]
         made = self._python_stage(lambda: _composites.sparse_batches(self, size, shape))
         made._of_first = lambda first: _composites.batches_of_first(first, False)
         return made._with_cardinality(_stages.batch_count(self._native.cardinality(), size, False))
@@ -202,7 +203,9 @@ class PythonStages:
         if len(sizes) == 1:
             return rows.batch(sizes[0], drop_remainder or exact is not None)
         return self._python_stage(
-            lambda: _stages.rebatched(rows, sizes, drop_remainder, _stages.stacked),
+            lambda: _stages.rebatched(
+                rows, sizes, drop_remainder, _stages.stacked, lambda: _stages.empty_batch(rows.element_spec)
+            ),
             spec=lambda: _specs.batched_spec(rows._spec, exact),
         )
 
@@ -231,9 +234,10 @@ class PythonStages:
     ) -> Dataset:
         """Rejects elements so that classes have a target distribution. Elements become pairs: class and element.
 
-        Without `initial_dist` the distribution is estimated from the elements so far.
+        Without `initial_dist` the distribution is estimated from the elements so far. With a seed, every iteration keeps the
+        same elements.
         """
-        start, runs = seed_of(seed), itertools.count()
+        start, runs = seed_of(seed), itertools.count() if seed is None and not has_seed() else itertools.repeat(0)
         key = StageFunction("rejection_resample", class_func, arguments_of(self._spec))
         target = np.asarray(_native.as_tensor(target_dist), np.float64)
         initial = None if initial_dist is None else np.asarray(_native.as_tensor(initial_dist), np.float64)

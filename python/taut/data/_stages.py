@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .. import _native, _raw_ops as raw, nest
+from .. import _native, _raw_ops as raw, dtypes, nest
 from ..errors import InvalidArgumentError
+from ..spec import TensorSpec
 from . import _specs
 from ._structures import size_of
 
@@ -139,20 +141,33 @@ def single_in_trace(iterator: Any) -> Any:
     return found.value
 
 
-def rebatched(rows: Iterable, sizes: list[int], drop_remainder: bool, join: Callable) -> Iterator:
-    """Joins rows to batches; their sizes take turns."""
-    waiting: list = []
-    turn = 0
-    for row in rows:
-        while sizes[turn % len(sizes)] == 0:
-            yield nest.map_structure(lambda batch: batch[:0], join([row]))
-            turn += 1
-        waiting.append(row)
-        if len(waiting) == sizes[turn % len(sizes)]:
-            yield join(waiting)
-            waiting, turn = [], turn + 1
-    if waiting and not drop_remainder:
-        yield join(waiting)
+def rebatched(rows: Iterable, sizes: list[int], drop_remainder: bool, join: Callable, empty: Callable) -> Iterator:
+    """Joins rows to batches; their sizes take turns. `empty` makes a batch for a size of 0, which reads no row: one comes
+    after the last row, too.
+    """
+    source = iter(rows)
+    for size in itertools.cycle(sizes):
+        if size == 0:
+            yield empty()
+            continue
+        group = list(itertools.islice(source, size))
+        if group and (len(group) == size or not drop_remainder):
+            yield join(group)
+        if len(group) < size:
+            return
+
+
+def empty_batch(spec: Any) -> Any:
+    """A batch of no elements with these specs; a size that varies is 0."""
+
+    def one(leaf: Any) -> Any:
+        if not isinstance(leaf, TensorSpec):
+            raise InvalidArgumentError(f"an empty batch must be of tensors, got {leaf}")
+        sizes = [0] if leaf.shape.rank is None else [0, *(dim or 0 for dim in leaf.shape)]
+        kind = object if leaf.dtype == dtypes.string else np.float32
+        return _native.as_tensor(np.zeros(sizes, kind), leaf.dtype)
+
+    return nest.map_structure(one, spec)
 
 
 def stacked(elements: list) -> Any:
@@ -202,4 +217,4 @@ def reduced_by_key(dataset: Iterable, key_func: Callable, reducer: Any) -> Itera
             states[key] = nest.map_structure(_native.as_tensor, reducer.init_func(_native.own_tensor(np.int64(key))))
         states[key] = reducer.reduce_func(states[key], element)
     for key in sorted(states):
-        yield reducer.finalize_func(states[key])
+        yield applied(reducer.finalize_func, states[key])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import _namespace, dtypes, nest
 from ..errors import InvalidArgumentError
-from . import _stages
+from . import _specs, _stages
 from ._dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from ._functions import StageFunction, arguments_of
 from ._iterators import Optional
@@ -95,8 +95,11 @@ def from_list(elements: list, name: str | None = None) -> Dataset:
         raise ValueError(f"from_list: elements must be a list with at least one element, got {elements!r}")
     columns = [Dataset.from_tensors(element) for element in elements]
     made = columns[0]
-    if any(column.element_spec != made.element_spec for column in columns):
-        raise ValueError("from_list: all elements must have the same structure, types and shapes")
+    try:
+        for column in columns:
+            _specs.check_alike("from_list", made.element_spec, column.element_spec)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
     for column in columns[1:]:
         made = made.concatenate(column)
     return made

@@ -23,6 +23,11 @@ pub trait ExternalState: Any + Send + Sync {
 pub trait KeySource: Send + Sync {
     /// The next key: a seed, and the number of the call.
     fn next(&self) -> [u64; 2];
+
+    /// Its seed, if it is that of calls of random functions with a seed of their own.
+    fn call_seed(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A state that a traced function uses.

@@ -149,7 +149,14 @@ fn read_csv(bytes: &[u8], path: &Path) -> bool {
     fs::write(path, bytes).expect("a file is written");
     let columns =
         vec![CsvColumn::String(Some(Vec::new())), CsvColumn::I64(Some(0)), CsvColumn::F32(Some(0.0))];
-    let format = CsvFormat { header: true, delimiter: b',', quote: true, missing: Vec::new(), select: None };
+    let format = CsvFormat {
+        header: true,
+        delimiter: b',',
+        quote: true,
+        missing: Vec::new(),
+        select: None,
+        most_fields: None,
+    };
     let _ = Csv::new(path).columns(["age", "score"]).missing("score", 0.0).missing("age", 0).read();
     both(csv_rows(&FileSet::new([path]), columns, format))
 }

@@ -4,7 +4,7 @@ use super::csv_records::{FieldSyntax, RecordReader};
 use super::files::ReadFailure;
 use super::{MaybeGzip, format_error};
 use crate::counters::StageRun;
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::is_element;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -364,6 +364,10 @@ impl Stage<BTreeMap<String, Tensor>> for Lines {
         let rows = self.csv.named(self.at, || self.csv.rows())?;
         let (csv, fields, at) = (self.csv.clone(), self.fields.clone(), self.at);
         Ok(Box::new(LinesCursor { csv, rows, fields, at, ended: false }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        Vec::new()
     }
 
     fn cardinality(&self) -> Cardinality {

@@ -38,6 +38,8 @@ pub struct CsvFormat {
     pub missing: Vec<u8>,
     /// The columns to read, in ascending order; all of them if `None`.
     pub select: Option<Vec<usize>>,
+    /// The most fields that a row may have if columns are selected; `None` for any number.
+    pub most_fields: Option<usize>,
 }
 
 impl CsvFormat {
@@ -134,12 +136,17 @@ fn push_row<'a>(
     len: usize,
     get: impl Fn(usize) -> &'a [u8],
 ) -> Result<()> {
-    let wanted =
-        format.select.as_ref().map_or(columns.len(), |select| select.last().map_or(0, |last| last + 1));
-    let is_valid = if format.select.is_some() { len >= wanted } else { len == wanted };
-    if !is_valid {
-        let at_least = if format.select.is_some() { "at least " } else { "" };
-        let message = format!("a row must have {at_least}{wanted} fields, got {len}");
+    let (least, most) = match &format.select {
+        None => (columns.len(), columns.len()),
+        Some(select) => (select.last().map_or(0, |last| last + 1), format.most_fields.unwrap_or(usize::MAX)),
+    };
+    if !(least..=most).contains(&len) {
+        let wanted = match most {
+            usize::MAX => format!("at least {least}"),
+            most if most == least => format!("{least}"),
+            most => format!("{least} to {most}"),
+        };
+        let message = format!("a row must have {wanted} fields, got {len}");
         return Err(
             format_error(message).help("correct the row, or leave such rows out with `ignore_errors`")
         );
@@ -245,7 +252,8 @@ pub fn decode_csv(rows: &StringTensor, columns: &[CsvColumn], format: &CsvFormat
     let mut out: Vec<Values> = columns.iter().map(|column| column.values(values.len())).collect();
     let (mut scratch, mut ends) = (Vec::new(), Vec::new());
     // Fields behind the last column are not looked at, if columns are selected.
-    let most = format.select.as_ref().map_or(usize::MAX, |select| select.last().map_or(0, |last| last + 1));
+    let last = format.select.as_ref().map_or(usize::MAX, |select| select.last().map_or(0, |last| last + 1));
+    let most = if format.most_fields.is_some() { usize::MAX } else { last };
     for (row, line) in values.iter().enumerate() {
         scratch.clear();
         ends.clear();

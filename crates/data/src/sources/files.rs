@@ -2,7 +2,7 @@
 
 use super::{format_error, read_error};
 use crate::counters::StageRun;
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use crate::stages::at_element;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
@@ -177,6 +177,10 @@ impl<F: FileFormat> Stage<F::Element> for FileElements<F> {
     fn start(&self, _run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<F::Element>>> {
         let (files, format, at) = (self.files.clone(), self.format.clone(), self.at);
         Ok(Box::new(FileCursor { files, format, next_file: 0, reader: None, index: 0, at }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        Vec::new()
     }
 
     fn cardinality(&self) -> Cardinality {

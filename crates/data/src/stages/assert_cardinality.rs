@@ -1,7 +1,7 @@
 //! `assert_cardinality`: states how many elements there are.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use taut_core::{Error, Result};
 
@@ -41,6 +41,10 @@ impl<T: DatasetElement> Stage<T> for AssertCardinality<T> {
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let input = run.start(&self.input, epoch)?;
         Ok(Box::new(AssertCardinalityCursor { input, cardinality: self.cardinality, next: 0 }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {

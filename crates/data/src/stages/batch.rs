@@ -1,7 +1,7 @@
 //! `batch`: stacks consecutive elements along a new first axis.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::{self, AnyTensor, Column, DatasetElement};
 use crate::stages::at_element;
 use taut_core::{Error, ErrorKind, Result, Shape, Spec, Tensor, source_location};
@@ -108,6 +108,10 @@ impl<T: DatasetElement, J: Collate<T>> Stage<T> for Batch<T, J> {
             owed: 0,
             items: Vec::new(),
         }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {

@@ -4,7 +4,7 @@ mod file;
 
 use crate::buffer_size::BufferSize;
 use crate::counters::{StageCounters, StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::{self, DatasetElement};
 use file::{RecordFile, RecordReader, RecordWriter};
 use std::path::PathBuf;
@@ -140,11 +140,15 @@ impl<T: DatasetElement> Stage<T> for CacheStage<T> {
             at: self.at,
         };
         Ok(Box::new(CacheCursor::Filling {
-            input: run.start(&self.input, 0)?,
+            input: run.start_cached(&self.input)?,
             filler: Some(filler),
             complete: self.complete.clone(),
             counters: run.counters.clone(),
         }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -243,7 +247,7 @@ impl<T: DatasetElement> Cursor<T> for CacheCursor<T> {
                 };
                 if complete.template.get().is_none() {
                     // A file from an earlier run: the first element of the pipeline gives the structure.
-                    let first = run.start(input, 0)?.next()?.ok_or_else(|| {
+                    let first = run.start_cached(input)?.next()?.ok_or_else(|| {
                         Error::value("the cache has elements, but its input dataset has none")
                             .help("remove the file if the dataset changed")
                     })?;

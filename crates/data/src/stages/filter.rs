@@ -1,9 +1,10 @@
 //! `filter` and `take_while`: the elements that a predicate selects. Neither can skip elements without computing them.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use crate::stages::at_element;
+use crate::stages::map::MappedElement;
 use std::sync::Arc;
 use taut_core::Result;
 
@@ -18,6 +19,8 @@ struct FilterCursor<T, F> {
     input: StageInput<T>,
     keeps: Arc<F>,
     ends: bool,
+    repetition: u64,
+    opened: u64,
     next: u64,
     ended: bool,
 }
@@ -40,14 +43,21 @@ impl<T: DatasetElement, F: Fn(&T) -> Result<bool> + Send + Sync + 'static> Stage
     }
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+        let repetition = run.counters.repetition(epoch);
         let input = run.start(&self.input, epoch)?;
         Ok(Box::new(FilterCursor {
             input,
             keeps: self.keeps.clone(),
             ends: self.ends,
+            repetition,
+            opened: run.opened(),
             next: 0,
             ended: false,
         }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -67,7 +77,8 @@ impl<T: DatasetElement, F: Fn(&T) -> Result<bool> + Send + Sync> Cursor<T> for F
             let Some(element) = self.input.next()? else {
                 break;
             };
-            if (self.keeps)(&element).map_err(|error| at_element(error, index))? {
+            let number = MappedElement { repetition: self.repetition, index, opened: self.opened };
+            if number.compute(|| (self.keeps)(&element)).map_err(|error| at_element(error, index))? {
                 return Ok(Some(element));
             }
             self.ended = self.ends;

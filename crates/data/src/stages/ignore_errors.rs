@@ -1,7 +1,7 @@
 //! `ignore_errors`: the elements that are no errors. Errors are counted.
 
 use crate::counters::{StageCounters, StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,6 +47,10 @@ impl<T: DatasetElement, F: Fn(Error) -> Result<()> + Send + Sync + 'static> Stag
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let (input, counters) = (run.start(&self.input, epoch)?, run.counters.clone());
         Ok(Box::new(IgnoreErrorsCursor { input, on_error: self.on_error.clone(), counters }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {

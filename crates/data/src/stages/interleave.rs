@@ -1,9 +1,10 @@
 //! `interleave` and `flat_map`: a dataset per element, interleaved or one after the other.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use crate::stages::at_element;
+use crate::stages::map::MappedElement;
 use std::sync::Arc;
 use taut_core::{Error, Result};
 use taut_memory::Location;
@@ -21,6 +22,7 @@ struct InterleaveCursor<T, U, F> {
     input: StageInput<T>,
     f: Arc<F>,
     epoch: u64,
+    repetition: u64,
     /// The datasets of the cycle; `None` once one has ended.
     open: Vec<Option<StageInput<U>>>,
     cycle: usize,
@@ -82,8 +84,10 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<Dataset<U>> + Send
     }
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
+        let repetition = run.counters.repetition(epoch);
         Ok(Box::new(InterleaveCursor {
             run: run.clone(),
+            repetition,
             input: run.start(&self.input, epoch)?,
             f: self.f.clone(),
             epoch,
@@ -95,6 +99,10 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<Dataset<U>> + Send
             next: 0,
             ended: false,
         }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -122,8 +130,10 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<Dataset<U>>> Inter
             self.ended = true;
             return Ok(());
         };
-        let begin = |dataset| self.run.start_aside(&dataset, self.epoch);
-        let begun = (self.f)(element).and_then(begin).map_err(|error| at_element(error, index));
+        let begin = |dataset| self.run.start_aside(&dataset, index, self.epoch);
+        let number = MappedElement { repetition: self.repetition, index, opened: self.run.opened() };
+        let begun =
+            number.compute(|| (self.f)(element)).and_then(begin).map_err(|error| at_element(error, index));
         let begun = Some(begun?);
         if self.turn < self.open.len() {
             self.open[self.turn] = begun;

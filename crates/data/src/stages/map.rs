@@ -1,7 +1,7 @@
 //! `map`: applies a function to each element.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use crate::stages::at_element;
 use std::cell::Cell;
@@ -17,16 +17,19 @@ struct MapCursor<T, F> {
     input: StageInput<T>,
     f: Arc<F>,
     repetition: u64,
+    opened: u64,
     next: u64,
 }
 
-/// Which element a function of [`Dataset::map`] or [`Dataset::map_parallel`] computes.
+/// Which element the function of a stage, such as [`Dataset::map`], computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedElement {
     /// How often the dataset was repeated before, in this run of the pipeline.
     pub repetition: u64,
     /// The index of the element.
     pub index: u64,
+    /// A number for the dataset, if a function has made it (`flat_map`, `interleave`); 0 for one that is iterated over.
+    pub opened: u64,
 }
 
 thread_local! {
@@ -103,6 +106,10 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> U + Send + Sync + 'static
         Ok(Box::new(MapStructureCursor { input: run.start(&self.input, epoch)?, f: self.f.clone() }))
     }
 
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
+    }
+
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality()
     }
@@ -139,7 +146,11 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync +
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
         let repetition = run.counters.repetition(epoch);
         let input = run.start(&self.input, epoch)?;
-        Ok(Box::new(MapCursor { input, f: self.f.clone(), repetition, next: 0 }))
+        Ok(Box::new(MapCursor { input, f: self.f.clone(), repetition, opened: run.opened(), next: 0 }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -156,7 +167,7 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync> 
         let Some(element) = self.input.next()? else {
             return Ok(None);
         };
-        let number = MappedElement { repetition: self.repetition, index };
+        let number = MappedElement { repetition: self.repetition, index, opened: self.opened };
         number.compute(|| (self.f)(element)).map(Some).map_err(|error| at_element(error, index))
     }
 

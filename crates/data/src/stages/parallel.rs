@@ -2,7 +2,7 @@
 
 use crate::buffer_size::BufferSize;
 use crate::counters::StageRun;
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use crate::stages::at_element;
 use crate::stages::background::BackgroundCursor;
@@ -68,15 +68,19 @@ impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync +
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
         let (input, f) = (run.start(&self.input, epoch)?, self.f.clone());
-        let repetition = run.counters.repetition(epoch);
+        let (repetition, opened) = (run.counters.repetition(epoch), run.opened());
         let work = Arc::new(move |index, element| {
-            let computed = MappedElement { repetition, index }.compute(|| f(element));
+            let computed = MappedElement { repetition, index, opened }.compute(|| f(element));
             computed.map_err(|error| at_element(error, index))
         });
         let count = self.input.cardinality().known().and_then(|count| usize::try_from(count).ok());
         let workers = count.map_or(self.workers, |count| self.workers.min(count.max(1))).min(most_threads());
         let buffer_size = BufferSize::Elements(workers.saturating_mul(PER_WORKER));
         Ok(Box::new(BackgroundCursor::new(input, work, workers, buffer_size, run.counters.clone())))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {

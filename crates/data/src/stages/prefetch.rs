@@ -2,7 +2,7 @@
 
 use crate::buffer_size::BufferSize;
 use crate::counters::StageRun;
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use crate::stages::background::BackgroundCursor;
 use std::sync::Arc;
@@ -41,6 +41,10 @@ impl<T: DatasetElement> Stage<T> for Prefetch<T> {
             self.buffer_size,
             run.counters.clone(),
         )))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {

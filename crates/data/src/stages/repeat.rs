@@ -1,7 +1,7 @@
 //! `repeat`: repeats a dataset, each time with another epoch.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use taut_core::Result;
 
@@ -49,11 +49,15 @@ impl<T: DatasetElement> Stage<T> for Repeat<T> {
         Ok(Box::new(RepeatCursor { run, dataset, input, epoch, left: self.times, found: false }))
     }
 
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
+    }
+
     fn cardinality(&self) -> Cardinality {
         match (self.input.cardinality(), self.times) {
             (_, Some(0)) | (Cardinality::Known(0), _) => Cardinality::Known(0),
             (Cardinality::Known(count), Some(times)) => Cardinality::Known(count.saturating_mul(times)),
-            (Cardinality::Known(_), None) => Cardinality::Infinite,
+            (_, None) => Cardinality::Infinite,
             (other, _) => other,
         }
     }

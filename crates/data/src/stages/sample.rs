@@ -1,7 +1,7 @@
 //! `sample_from`: mixes several datasets at random, by weights.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use crate::random::RandomSequence;
 use taut_core::{Error, Result};
@@ -9,7 +9,34 @@ use taut_memory::Location;
 
 struct Sample<T> {
     parts: Vec<(Dataset<T>, f64)>,
+    how: Sampling,
+}
+
+/// Options of [`Dataset::sample_from`]. A plain number is a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
     seed: u64,
+    each_epoch: bool,
+}
+
+impl Sampling {
+    /// Draws with this seed.
+    pub fn new(seed: u64) -> Sampling {
+        Sampling { seed, each_epoch: true }
+    }
+
+    /// Whether each epoch has draws of its own, which is the default, or all have the same (TensorFlow's
+    /// `rerandomize_each_iteration`).
+    #[must_use]
+    pub fn each_epoch(self, each_epoch: bool) -> Sampling {
+        Sampling { each_epoch, ..self }
+    }
+}
+
+impl From<u64> for Sampling {
+    fn from(seed: u64) -> Sampling {
+        Sampling::new(seed)
+    }
 }
 
 /// One of the mixed datasets.
@@ -41,12 +68,12 @@ impl<T: DatasetElement> Dataset<T> {
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     #[track_caller]
-    pub fn sample_from(parts: &[(Dataset<T>, f64)], seed: u64) -> Result<Dataset<T>> {
+    pub fn sample_from(parts: &[(Dataset<T>, f64)], how: impl Into<Sampling>) -> Result<Dataset<T>> {
         if let Some((_, weight)) = parts.iter().find(|(_, weight)| !(weight.is_finite() && *weight > 0.0)) {
             let message = format!("weights must be positive and finite, got {weight}");
             return Err(Error::value(message).at(Location::caller()));
         }
-        Ok(Dataset::new(Sample { parts: parts.to_vec(), seed }))
+        Ok(Dataset::new(Sample { parts: parts.to_vec(), how: how.into() }))
     }
 }
 
@@ -56,17 +83,26 @@ impl<T: DatasetElement> Stage<T> for Sample<T> {
     }
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
-        let part = |(dataset, weight): &(Dataset<T>, f64)| {
+        let part = |(number, (dataset, weight)): (usize, &(Dataset<T>, f64))| {
             let left = match dataset.cardinality() {
                 Cardinality::Known(count) => Some(count),
                 Cardinality::Infinite => Some(u64::MAX),
                 Cardinality::Unknown => None,
             };
-            let input = run.start(dataset, epoch)?;
+            let input = run.start_one(dataset, number, epoch)?;
             Ok(WeightedInput { input, weight: *weight, left, pending_skips: 0 })
         };
-        let parts = self.parts.iter().map(part).collect::<Result<_>>()?;
-        Ok(Box::new(SampleCursor { parts, random: RandomSequence::new(self.seed, epoch), drawn: 0 }))
+        let parts = self.parts.iter().enumerate().map(part).collect::<Result<_>>()?;
+        let epoch = if self.how.each_epoch { run.drawing_epoch(epoch) } else { 0 };
+        Ok(Box::new(SampleCursor { parts, random: RandomSequence::new(self.how.seed, epoch), drawn: 0 }))
+    }
+
+    fn draws_order(&self) -> bool {
+        self.how.each_epoch
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        self.parts.iter().map(|(part, _)| part as &dyn PipelineStage).collect()
     }
 
     fn cardinality(&self) -> Cardinality {

@@ -2,7 +2,7 @@
 
 use crate::buffer_size::BufferSize;
 use crate::counters::{StageCounters, StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::{self, DatasetElement};
 use crate::random::RandomSequence;
 use std::sync::Arc;
@@ -134,7 +134,10 @@ impl<T: DatasetElement> Stage<T> for Shuffled<T> {
                 Cardinality::Unknown => None,
             },
             buffer_size,
-            random: RandomSequence::new(self.how.seed, if self.how.each_epoch { epoch } else { 0 }),
+            random: RandomSequence::new(
+                self.how.seed,
+                if self.how.each_epoch { run.drawing_epoch(epoch) } else { 0 },
+            ),
             drawn: 0,
             slots: Vec::new(),
             bytes: 0,
@@ -143,6 +146,14 @@ impl<T: DatasetElement> Stage<T> for Shuffled<T> {
             ended: false,
             counters: run.counters.clone(),
         }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
+    }
+
+    fn draws_order(&self) -> bool {
+        self.how.each_epoch
     }
 
     fn cardinality(&self) -> Cardinality {

@@ -1,7 +1,7 @@
 //! Sources in memory: tensors, ranges of numbers, generators.
 
 use crate::counters::StageRun;
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::{self, DatasetElement};
 use crate::stages::at_element;
 use std::ops::Range;
@@ -30,6 +30,10 @@ impl<T: DatasetElement, F: Fn(u64) -> Result<T> + Send + Sync + 'static> Stage<T
 
     fn start(&self, _run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         Ok(Box::new(IndexedCursor { next: 0, count: self.count, get: self.get.clone() }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        Vec::new()
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -179,6 +183,10 @@ impl<T: DatasetElement, I: Iterator<Item = Result<T>> + Send + 'static, F: Fn() 
 
     fn start(&self, _run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         Ok(Box::new(GeneratorCursor { iterator: (self.make)(), next: 0, ended: false }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        Vec::new()
     }
 
     fn cardinality(&self) -> Cardinality {

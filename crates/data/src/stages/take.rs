@@ -1,7 +1,7 @@
 //! `take`, `skip` and `shard`: subsequences by index.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::DatasetElement;
 use taut_core::{Error, Result};
 use taut_memory::Location;
@@ -66,6 +66,10 @@ impl<T: DatasetElement> Stage<T> for Subsequence<T> {
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let input = run.start(&self.input, epoch)?;
         Ok(Box::new(SubsequenceCursor { input, before: self.first, step: self.step, left: self.most }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {

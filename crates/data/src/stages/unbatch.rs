@@ -1,7 +1,7 @@
 //! `unbatch`: the rows of each element.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::{self, DatasetElement};
 use crate::stages::at_element;
 use std::sync::Arc;
@@ -59,6 +59,10 @@ impl<T: DatasetElement> Stage<T> for Unbatch<T> {
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let input = run.start(&self.input, epoch)?;
         Ok(Box::new(UnbatchCursor { input, split: self.split.clone(), at: self.at, current: None, next: 0 }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {

@@ -1,7 +1,7 @@
 //! `window`: lists of neighbouring elements.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::{self, DatasetElement};
 use std::collections::VecDeque;
 use taut_core::{Error, ErrorKind, Result};
@@ -113,6 +113,10 @@ impl<T: DatasetElement> Stage<Vec<T>> for Windows<T> {
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<Vec<T>>>> {
         let input = run.start(&self.input, epoch)?;
         Ok(Box::new(WindowCursor { input, how: self.how, ahead: VecDeque::new(), ended: false, owed: 0 }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
     }
 
     fn cardinality(&self) -> Cardinality {

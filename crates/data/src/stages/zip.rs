@@ -1,7 +1,7 @@
 //! `zip`, `enumerate` and `concatenate`: combinations of sequences.
 
 use crate::counters::{StageInput, StageRun};
-use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, PipelineStage, Stage};
 use crate::element::{DatasetElement, HANDLE_BYTES};
 use crate::stages::source::number;
 use taut_core::{Result, Tensor, source_location};
@@ -55,7 +55,11 @@ impl<A: DatasetElement, B: DatasetElement> Stage<(A, B)> for Zip<A, B> {
     }
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<(A, B)>>> {
-        Ok(Box::new(ZipCursor(run.start(&self.0, epoch)?, run.start(&self.1, epoch)?)))
+        Ok(Box::new(ZipCursor(run.start_one(&self.0, 0, epoch)?, run.start_one(&self.1, 1, epoch)?)))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.0, &self.1]
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -91,6 +95,10 @@ impl<T: DatasetElement> Stage<(Tensor, T)> for Enumerate<T> {
         Ok(Box::new(EnumerateCursor { input: run.start(&self.input, epoch)?, next: self.start, at: self.at }))
     }
 
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.input]
+    }
+
     fn cardinality(&self) -> Cardinality {
         self.input.cardinality()
     }
@@ -124,7 +132,11 @@ impl<T: DatasetElement> Stage<T> for Concatenate<T> {
 
     fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let second = Some((run.clone(), self.1.clone(), epoch));
-        Ok(Box::new(ConcatenateCursor { input: run.start(&self.0, epoch)?, second }))
+        Ok(Box::new(ConcatenateCursor { input: run.start_one(&self.0, 0, epoch)?, second }))
+    }
+
+    fn inputs(&self) -> Vec<&dyn PipelineStage> {
+        vec![&self.0, &self.1]
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -143,7 +155,7 @@ impl<T: DatasetElement> ConcatenateCursor<T> {
         let Some((run, second, epoch)) = self.second.take() else {
             return Ok(false);
         };
-        self.input = run.start(&second, epoch)?;
+        self.input = run.start_one(&second, 1, epoch)?;
         Ok(true)
     }
 }

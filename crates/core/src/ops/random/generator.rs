@@ -11,7 +11,9 @@ use crate::ops::OpEntry;
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// A random generator that can be shared between threads.
@@ -59,9 +61,39 @@ impl KeySource for SharedState {
 /// The global generator, used by the functions of this module.
 static GLOBAL: LazyLock<Generator> = LazyLock::new(Generator::from_entropy);
 
-/// Resets the global generator to this seed. By default it has a different seed in each run.
+/// The generators of calls with a seed of their own, by this seed.
+static OF_SEEDS: LazyLock<Mutex<HashMap<u64, Arc<CallSeed>>>> = LazyLock::new(Mutex::default);
+
+/// A generator of calls with the same seed. Its keys are the same in every run of the program.
+#[derive(Debug)]
+struct CallSeed {
+    seed: u64,
+    counter: AtomicU64,
+}
+
+impl KeySource for CallSeed {
+    fn next(&self) -> [u64; 2] {
+        [self.seed, self.counter.fetch_add(1, Ordering::Relaxed)]
+    }
+
+    fn call_seed(&self) -> Option<u64> {
+        Some(self.seed)
+    }
+}
+
+/// Resets the global generator to this seed, and the generators of [`next_key_of_seed`] to their starts. By default it has a
+/// different seed in each run.
 pub fn set_seed(seed: u64) {
     GLOBAL.set_seed(seed);
+    for source in OF_SEEDS.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        source.counter.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Gives the global generator a seed from the operating system, as at the start of the program, and resets the generators
+/// of [`next_key_of_seed`].
+pub fn forget_seed() {
+    set_seed(random_seed());
 }
 
 /// The seed of the global generator, and the number of keys taken from it.
@@ -78,6 +110,21 @@ pub fn set_state((seed, counter): (u64, u64)) {
 #[track_caller]
 pub fn next_key() -> Result<Tensor> {
     GLOBAL.next_key()
+}
+
+/// The next key of calls with this seed, which do not depend on the seed of the global generator: the same ones in every run of
+/// the program.
+#[track_caller]
+pub fn next_key_of_seed(seed: u64) -> Result<Tensor> {
+    let mut all = OF_SEEDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let source = all.entry(seed).or_insert_with(|| {
+        // Unlike a seed of the global generator, which is often the same small number.
+        let seed = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(0x2545_f491_4f6c_dd1d);
+        Arc::new(CallSeed { seed, counter: AtomicU64::new(0) })
+    });
+    let source: Arc<dyn KeySource> = source.clone();
+    drop(all);
+    take_key(&source)
 }
 
 /// The keys taken by a computation, recorded so that it can be recomputed with the same random numbers.
@@ -108,32 +155,45 @@ thread_local! {
 }
 
 thread_local! {
-    /// The seed and the next number of the stream that replaces the global generator on this thread.
-    static KEY_STREAM: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
+    /// The stream that replaces generators on this thread.
+    static KEY_STREAM: Cell<Option<KeyStream>> = const { Cell::new(None) };
 }
 
-/// Runs `work` with the keys of the global generator taken from a stream of its own instead: this seed, and numbers from `first`
-/// on. So its random numbers do not depend on what is drawn elsewhere.
-pub fn with_key_stream<R>(seed: u64, first: u64, work: impl FnOnce() -> R) -> R {
-    struct Restore(Option<(u64, u64)>);
+/// A stream of keys in place of those of generators.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyStream {
+    /// The seed in place of the global generator; `None` to leave that as it is.
+    pub seed: Option<u64>,
+    /// Combined with the seed.
+    pub run: u64,
+    /// The number of the next key.
+    pub next: u64,
+}
+
+/// Runs `work` with a stream of its own in place of the generators of [`next_key_of_seed`] and, if the stream has a seed, of the
+/// global one. So its random numbers do not depend on what is drawn elsewhere.
+pub fn with_key_stream<R>(stream: KeyStream, work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<KeyStream>);
     impl Drop for Restore {
         fn drop(&mut self) {
             KEY_STREAM.set(self.0);
         }
     }
-    let _restore = Restore(KEY_STREAM.replace(Some((seed, first))));
+    let _restore = Restore(KEY_STREAM.replace(Some(stream)));
     work()
 }
 
 /// The next key of a source, outside of traces.
 fn next_words(source: &Arc<dyn KeySource>) -> [u64; 2] {
-    match KEY_STREAM.get() {
-        Some((seed, number)) if std::ptr::addr_eq(Arc::as_ptr(source), Arc::as_ptr(&GLOBAL.shared)) => {
-            KEY_STREAM.set(Some((seed, number.wrapping_add(1))));
-            [seed, number]
-        }
-        _ => source.next(),
-    }
+    let Some(stream) = KEY_STREAM.get() else {
+        return source.next();
+    };
+    let is_global = std::ptr::addr_eq(Arc::as_ptr(source), Arc::as_ptr(&GLOBAL.shared));
+    let Some(seed) = (if is_global { stream.seed } else { source.call_seed() }) else {
+        return source.next();
+    };
+    KEY_STREAM.set(Some(KeyStream { next: stream.next.wrapping_add(1), ..stream }));
+    [seed ^ stream.run, stream.next]
 }
 
 /// Runs `work` with the keys recorded in an earlier run, whichever generators it draws from; returns its result and the
@@ -155,6 +215,12 @@ pub fn with_recorded_keys<R>(keys: &RecordedKeys, work: impl FnOnce() -> R) -> (
     (result, taken)
 }
 
+/// A seed from the operating system.
+fn random_seed() -> u64 {
+    // The standard library seeds its hashers from it.
+    RandomState::new().hash_one(0u64)
+}
+
 impl Generator {
     /// A generator with this seed, which draws the same samples in every run.
     pub fn from_seed(seed: u64) -> Generator {
@@ -168,8 +234,7 @@ impl Generator {
 
     /// A generator with a seed from the operating system.
     pub fn from_entropy() -> Generator {
-        // The standard library seeds its hashers from the operating system.
-        Generator::from_seed(RandomState::new().hash_one(0u64))
+        Generator::from_seed(random_seed())
     }
 
     /// Resets the generator to this seed.
