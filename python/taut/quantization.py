@@ -9,6 +9,7 @@ import numpy as np
 from . import _namespace, _raw_ops as raw
 from ._common import cast_to, check_choice, refuse
 from ._native import Tensor, as_tensor
+from ._ops.checks import check_holds
 from .custom_gradient import custom_gradient
 from .dtypes import float32
 
@@ -194,8 +195,16 @@ def quantize_and_dequantize_v2(
     if not 1 <= num_bits <= 62:
         refuse(name, f"num_bits must be in [1, 62], got {num_bits}")
     x = as_tensor(input)
-    axes = None if axis in (None, -1) else [one for one in range(x.ndim) if one != axis % x.ndim]
+    if axis is not None and not -x.ndim <= axis < x.ndim:
+        refuse(name, f"axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
+    axes = None if axis is None else [one for one in range(x.ndim) if one != axis % x.ndim]
     low, high = (cast_to(as_tensor(one), x.dtype) for one in (input_min, input_max))
+    for parameter, bound in (("input_min", low), ("input_max", high)):
+        if range_given and axes is not None and tuple(bound.shape) != (x.shape[axis % x.ndim],):  # type: ignore[operator]
+            refuse(name, f"{parameter} must have one element per index of axis {axis}, got shape {bound.shape}")
+    if range_given:
+        rising = raw.all(low <= high)
+        check_holds(name, rising, lambda: f"input_min must be <= input_max, got {input_min} and {input_max}")
     if axes is not None and low.ndim:
         shape = [-1 if one == axis % x.ndim else 1 for one in range(x.ndim)]  # type: ignore[operator]
         low, high = raw.reshape(low, shape), raw.reshape(high, shape)

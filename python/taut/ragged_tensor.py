@@ -130,6 +130,25 @@ class RaggedTensor:
         return functools.reduce(cls.from_row_splits, reversed(list(nested_row_splits)), flat_values)
 
     @classmethod
+    def from_nested_value_rowids(
+        cls,
+        flat_values: Any,
+        nested_value_rowids: Any,
+        nested_nrows: Any = None,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> RaggedTensor:
+        """Several ragged dimensions, the outermost first."""
+        ids = list(nested_value_rowids)
+        counts = [None] * len(ids) if nested_nrows is None else list(nested_nrows)
+        if len(counts) != len(ids):
+            raise ValueError(f"nested_nrows must have one element per dimension, {len(ids)}, got {len(counts)}")
+        made = flat_values
+        for of_dimension, count in reversed(list(zip(ids, counts))):
+            made = cls.from_value_rowids(made, of_dimension, count)
+        return made
+
+    @classmethod
     def from_nested_row_lengths(
         cls, flat_values: Any, nested_row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:

@@ -10,6 +10,10 @@ SQUARE = np.zeros((2, 1, 1, 1), np.float32)
 SPARSE = tf.SparseTensor([[0, 0], [0, 2], [2, 0]], [3, 1, 5], [3, 4])
 
 
+def quantized(x, low, high, axis=None):
+    return tf.quantization.quantize_and_dequantize_v2(x, low, high, range_given=True, axis=axis)
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -38,6 +42,9 @@ SPARSE = tf.SparseTensor([[0, 0], [0, 2], [2, 0]], [3, 1, 5], [3, 4])
             lambda: tf.random.uniform_candidate_sampler(tf.constant([[0, 10]], tf.int64), 2, 1, True, 3),
             r"true_classes must be in \[0, 3\)",
         ),
+        (lambda: quantized([[2.5, 2.5]], [0.0, 0], [1.0, 1], axis=5), r"axis must be in \[-2, 2\), got 5"),
+        (lambda: quantized([[2.5, 2.5]], [0.0] * 3, [1.0] * 3, axis=1), "one element per index of axis 1"),
+        (lambda: quantized([2.5, 0.5], 2.0, 1.0), "input_min must be <= input_max"),
         (lambda: tf.ragged.constant([[[1], [2]]], ragged_rank=-1), "ragged_rank must be >= 0, got -1"),
         (lambda: tf.ragged.constant([1, 2, 3], inner_shape=(1, 1)), "cannot reshape 3 elements"),
         (

@@ -237,3 +237,37 @@ def test_eigenvalues_at_the_ends_of_a_range_are_selected():
     found = tf.linalg.eigh_tridiagonal(main, off, select="v", select_range=(values[1], values[2]))
     assert np.allclose(found, values[1:3])
     assert tf.linalg.eigh_tridiagonal(main, off, select="v", select_range=(30.0, 33.0)).shape == [0]
+
+
+def test_the_last_axis_of_quantisation_is_an_axis():
+    x = tf.constant([[-1.0, 0.3, 2.0], [0.5, 0.8, -4.0]])
+    made = [
+        tf.quantization.quantize_and_dequantize_v2(x, [0.0] * 3, [0.0] * 3, range_given=False, axis=axis)
+        for axis in (-1, 1)
+    ]
+    assert made[0].numpy().tolist() == made[1].numpy().tolist()
+    # Each column has its own scale, the largest magnitude / 127 or 128.
+    assert made[0][0, 0] == -1.0 and made[0][1, 1] == np.float32(0.8) and made[0][1, 2] == -4.0
+    whole = tf.quantization.quantize_and_dequantize_v2(x, 0.0, 0.0, range_given=False)
+    assert float(whole[1, 1]) != float(made[0][1, 1])
+
+
+def test_elements_that_a_sparse_tensor_stores_are_counted():
+    values = tf.sparse.from_dense(np.array([[3, 0, 1, 0], [0, 0, 0, 0], [5, 0, 4, 4]], np.int32))
+    weights = tf.sparse.from_dense(np.array([[0.5, 0, 1, 0], [0, 0, 0, 0], [2, 0, 4, 4]], np.float32))
+    assert tf.math.bincount(values).numpy().tolist() == [0, 1, 0, 1, 2, 1]
+    assert tf.math.bincount(values, binary_output=True).numpy().tolist() == [0, 1, 0, 1, 1, 1]
+    assert tf.math.bincount(values, weights).numpy().tolist() == [0.0, 1.0, 0.0, 0.5, 8.0, 2.0]
+    rows = [[0, 1, 0, 1, 0, 0], [0] * 6, [0, 0, 0, 0, 2, 1]]
+    assert tf.math.bincount(values, axis=-1).numpy().tolist() == rows
+    assert tf.math.bincount(tf.sparse.from_dense([1, 0, 2]), axis=-1).numpy().tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="sparse"):
+        tf.math.bincount(values, np.ones([3, 4], np.float32))
+
+
+def test_ragged_tensors_from_the_rows_of_several_dimensions():
+    ids = [[0, 0, 2], [0, 1, 2]]
+    assert tf.RaggedTensor.from_nested_value_rowids([1, 2, 3], ids).to_list() == [[[1], [2]], [], [[3]]]
+    assert tf.RaggedTensor.from_nested_value_rowids([1, 2, 3], ids, [4, 3]).to_list() == [[[1], [2]], [], [[3]], []]
+    with pytest.raises(ValueError, match="one element per dimension, 2, got 1"):
+        tf.RaggedTensor.from_nested_value_rowids([1, 2, 3], ids, [4])

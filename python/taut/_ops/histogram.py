@@ -8,6 +8,7 @@ from .. import _raw_ops as raw, dtypes
 from .._common import cast_to, refuse, value_range
 from .._native import Tensor, as_tensor
 from ..ragged_tensor import RaggedTensor
+from ..sparse_tensor import SparseTensor
 from .checks import check_holds
 
 if TYPE_CHECKING:
@@ -50,6 +51,15 @@ def _ragged_bincount(
     return raw.reshape(flat[:outside], [count, length])
 
 
+def _stored_rows(values: Any) -> Any:
+    """The stored elements of a sparse tensor, row by row if it has rows. Those that are not stored are not counted."""
+    if not isinstance(values, SparseTensor):
+        refuse("bincount", "weights of a sparse tensor must be a sparse tensor", ValueError)
+    if len(values.shape) < 2:
+        return values.values
+    return RaggedTensor.from_value_rowids(values.values, values.indices[:, 0], values.shape[0])
+
+
 def bincount(
     arr: TensorLike,
     weights: TensorLike | None = None,
@@ -65,6 +75,8 @@ def bincount(
     Integers >= `maxlength` are dropped. With `axis=-1`, each row is counted separately; with `binary_output`, the
     result is 1 where an integer occurs and 0 elsewhere. The length of the result depends on the values.
     """
+    if isinstance(arr, SparseTensor):
+        arr, weights = _stored_rows(arr), weights if weights is None else _stored_rows(weights)
     if isinstance(arr, RaggedTensor):
         return _ragged_bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
     arr = as_tensor(arr)
