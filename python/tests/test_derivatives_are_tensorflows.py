@@ -196,3 +196,22 @@ def test_only_gathers_of_rows_give_slices(name):
     with tf.GradientTape() as tape:
         y = tf.gather(variable, [0, 2])
     assert isinstance(tape.gradient(y, variable), tf.IndexedSlices)
+
+
+@pytest.mark.parametrize("mode", [lambda f: f, tf.function], ids=["eager", "traced"])
+def test_second_derivatives_of_powers_with_an_exponent_of_zero(mode):
+    @mode
+    def derivatives(x, y):
+        with tf.GradientTape() as outer:
+            outer.watch([x, y])
+            with tf.GradientTape() as inner:
+                inner.watch([x, y])
+                power = x**y
+            by_x, by_y = inner.gradient(power, [x, y])
+        return by_x, by_y, outer.gradient(by_x, y)
+
+    # TensorFlow 2.21's, but for the first derivative at x = 0, y = 0, which is NaN there.
+    by_x, by_y, mixed = derivatives(tf.constant([-1.0, 2.0, 0.5, -2.5, 0.0]), tf.constant([0.0] * 5))
+    np.testing.assert_array_equal(by_x, [0.0] * 5)
+    np.testing.assert_allclose(by_y, [0.0, np.log(2.0), np.log(0.5), 0.0, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(mixed[:4], [-1.0, 0.5, 2.0, -0.4], rtol=1e-6)

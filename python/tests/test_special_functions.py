@@ -204,3 +204,17 @@ def test_eigenvalues_of_tridiagonal_matrices():
     np.testing.assert_allclose(np.abs(vectors), np.abs(expected[1]), rtol=1e-8, atol=1e-12)
     part = tf.linalg.eigh_tridiagonal(alpha, beta, select="v", select_range=(0.0, 3.0))
     np.testing.assert_allclose(part, [x for x in expected[0] if 0 < x <= 3], rtol=1e-12)
+
+
+def test_zeta_and_polygamma_left_of_zero():
+    q = np.array([-0.5, -3.3, -100.25])
+    for s in (2.0, 3.0):
+        np.testing.assert_allclose(tf.math.zeta(tf.constant(s, tf.float64), q), scipy.special.zeta(s, q), rtol=1e-12)
+    assert np.isnan(tf.math.zeta(2.5, -0.5)) and np.isinf(tf.math.zeta(2.0, -3.0))
+    order, x = tf.Variable(1.0, dtype=tf.float64), tf.Variable(q)
+    with tf.GradientTape() as tape:
+        y = tf.math.polygamma(order, x)
+    np.testing.assert_allclose(y, scipy.special.polygamma(1, q), rtol=1e-11)
+    slopes = tape.gradient(y, [order, x])
+    assert slopes[0] is None  # as in TensorFlow 2.21
+    np.testing.assert_allclose(slopes[1], scipy.special.polygamma(2, q), rtol=1e-9)

@@ -362,10 +362,20 @@ _TERMS = 12
 
 
 def _zeta(x: Tensor, q: Tensor) -> Tensor:
-    """The Hurwitz zeta function for x > 1 and q > 0, by the Euler-Maclaurin formula."""
-    valid = raw.logical_and(x > 1.0, q > 0.0)
+    """The Hurwitz zeta function for x > 1 and q > 0, by the Euler-Maclaurin formula; for integers x also for q < 0."""
+    is_regular = raw.logical_or(q > 0.0, raw.logical_and(raw.equal(x, raw.floor(x)), raw.not_equal(q, raw.floor(q))))
+    valid = raw.logical_and(raw.logical_and(x > 1.0, is_regular), q > -_MOST_STEPS)
     s, a = _inside(valid, x, 2.0), _inside(valid, q, 1.0)
-    total = raw.zeros_like(a)
+
+    def is_left(a: Tensor, total: Tensor) -> Tensor:
+        return raw.any(a < 0.0)
+
+    def step(a: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+        left = a < 0.0
+        term = raw.pow(_inside(left, a, 1.0), -s)
+        return raw.where(left, a + 1.0, a), total + raw.where(left, term, raw.zeros_like(term))
+
+    a, total = while_loop(is_left, step, (a, raw.zeros_like(a + s)))
     for k in range(_TERMS):
         total = total + raw.pow(a + k, -s)
     end = a + _TERMS
@@ -381,14 +391,15 @@ def _zeta(x: Tensor, q: Tensor) -> Tensor:
 
 
 def zeta(x: TensorLike, q: TensorLike, name: str | None = None) -> Tensor:
-    """The Hurwitz zeta function: the sum of (q + k)**-x for k = 0, 1, ..., for x > 1 and q > 0."""
+    """The Hurwitz zeta function: the sum of (q + k)**-x for k = 0, 1, ..., for x > 1; q may be negative if x is an integer."""
     return _in_double("zeta", _zeta, x, q)
 
 
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The derivative of order `a` of the digamma function, for integers a >= 0 and x > 0."""
+    """The derivative of order `a` of the digamma function, for integers a >= 0. `a` has no gradient."""
 
     def one(a: Tensor, x: Tensor) -> Tensor:
+        a = raw.stop_gradient(a)
         valid = raw.logical_and(raw.equal(a, raw.floor(a)), a >= 0.0)
         order = _inside(raw.logical_and(valid, a > 0.0), a, 1.0)
         sign = raw.where(raw.equal(raw.mod(order, 2.0), 0.0), raw.full([], -1.0, a.dtype), raw.full([], 1.0, a.dtype))

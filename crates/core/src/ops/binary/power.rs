@@ -1,7 +1,7 @@
 //! Powers.
 
 use crate::error::{ErrorKind, Result};
-use crate::ops::binary::{equal, greater, mul, not_equal, sub, where_};
+use crate::ops::binary::{equal, greater, logical_and, mul, mul_no_nan, not_equal, sub, where_};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{binary as pairs, dtypes, ramp};
 use crate::ops::unary::{log, square};
@@ -18,10 +18,14 @@ static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, ComputeDType::
     |call, g, i| {
         let x = call.input(0)?;
         if i == 0 {
-            // x^0 has derivative 0 everywhere; 0 * x^-1 would be NaN at 0.
+            // x^0 has derivative 0 everywhere, also at 0, where 0 * x^-1 would be NaN.
             let y = call.input(1)?;
-            let lower = where_(equal(y, 0)?, 0, sub(y, 1)?)?;
-            return mul(mul(g, y)?, pow(x, lower)?);
+            let (scaled, lower) = (mul(g, y)?, sub(y, 1)?);
+            if !x.dtype().is_complex() {
+                return mul_no_nan(pow(x, lower)?, scaled);
+            }
+            let is_pole = logical_and(equal(x, 0)?, equal(y, 0)?)?;
+            return mul(scaled, pow(x, where_(is_pole, 0, lower)?)?);
         }
         // For x <= 0 (for complex numbers, 0) the derivative with respect to the exponent does not exist: it is 0.
         let usable = if x.dtype().is_complex() { not_equal(x, 0)? } else { greater(x, 0)? };
