@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from .errors import OperatorNotAllowedInGraphError
+from .errors import DynamicShapeError
 
 StringTensor = _native.StringTensor
 
@@ -45,9 +45,9 @@ def _positions(x: StringTensor, first: int = 0) -> _native.Tensor:
 def take(pool: list[StringTensor], positions: _native.Tensor) -> StringTensor:
     """The strings at positions in the elements of several tensors; -1 is the empty string."""
     if positions.is_symbolic:
-        raise OperatorNotAllowedInGraphError(
-            "strings must be selected by values that are known while tracing, got a traced tensor"
-            f"\n  at {_native.calling_line()}\n  help: select strings outside of tf.function, or in Dataset.map"
+        raise DynamicShapeError(
+            "which strings are selected depends on the value of a traced tensor"
+            f"\n  at {_native.calling_line()}\n  help: select strings outside of functions that must have a plan"
         )
     return _native.string_take(pool, positions)
 

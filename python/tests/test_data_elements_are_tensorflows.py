@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import numpy as np
 import pytest
@@ -312,3 +313,51 @@ def test_lists_of_elements_of_different_sizes():
     assert values(made) == [[[1]], [[2, 3]], [[4, 5, 6]]]
     with pytest.raises(ValueError):
         tf.data.experimental.from_list([1, 2.5])
+
+
+class Totals(typing.NamedTuple):
+    """A state of two parts."""
+
+    count: object
+    total: object
+
+
+@pytest.mark.parametrize(
+    "state, step, wanted",
+    [
+        # A list is a tensor, before and after the step.
+        ([0, 0], lambda s, x: s + 1, [4, 4]),
+        ((0, [0, 0]), lambda s, x: (s[0] + 1, [s[0], s[1][0]]), (4, [3, 2])),
+        (
+            {"a": 0, "b": [1.0, 2.0]},
+            lambda s, x: {"a": s["a"] + 1, "b": [s["b"][1], s["b"][0]]},
+            {"a": 4, "b": [1.0, 2.0]},
+        ),
+        # Where the state is a tuple, a list is one, too.
+        ((0, np.int64(0)), lambda s, x: [s[0] + 1, s[1] + x], (4, 6)),
+        (Totals(0, np.int64(1)), lambda s, x: Totals(s.count + 1, s.total + x), Totals(4, 7)),
+    ],
+)
+def test_states_of_reductions(state, step, wanted):
+    assert tf.nest.map_structure(lambda leaf: leaf.numpy().tolist(), Dataset.range(4).reduce(state, step)) == wanted
+    scanned = values(Dataset.range(5).scan(state, lambda s, x: (step(s, x), s)))
+    assert scanned[4] == wanted
+    traced = tf.function(lambda: Dataset.range(4).reduce(state, step))()
+    assert tf.nest.map_structure(lambda leaf: leaf.numpy().tolist(), traced) == wanted
+
+
+def test_states_that_grow():
+    made = Dataset.range(4).scan((0, [1]), lambda s, x: ((s[0] + 1, tf.concat([s[1], s[1]], 0)), s))
+    assert made.element_spec == (Spec([], tf.int32), Spec([None], tf.int32))
+    assert values(made) == [(i, [1] * 2**i) for i in range(4)]
+
+
+def test_states_that_are_sparse():
+    def one(i):
+        return tf.SparseTensor([[0, 0], [1, 1]], [i, -i], [2, 2])
+
+    none = one(tf.constant(0, tf.int64))
+    scanned = Dataset.range(3).scan(none, lambda s, x: (one(x), tf.sparse.to_dense(s)))
+    assert values(scanned) == [[[0, 0], [0, 0]], [[0, 0], [0, 0]], [[1, 0], [0, -1]]]
+    reduced = Dataset.range(4).reduce(none, lambda s, x: one(s.values[0] + x))
+    assert tf.sparse.to_dense(reduced).numpy().tolist() == [[6, 0], [0, -6]]

@@ -231,3 +231,59 @@ def test_the_results_of_open_dimensions_are_open():
     f = tf.function(lambda x, y: (tf.concat([x, x], 0), x @ y, tf.reduce_sum(x)))
     concrete = f.get_concrete_function(tf.TensorSpec([None, 3]), tf.TensorSpec([3, 2]))
     assert [spec.shape for spec in concrete.structured_outputs] == [(None, 3), (None, 2), ()]
+
+
+def words():
+    keys, texts = tf.constant([0, 1, 2]), tf.constant(["brain", "salad", "surgery"])
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, texts), "n/a")
+
+
+def test_functions_select_strings_by_values():
+    # The answers are TensorFlow 2.21's.
+    table, texts = words(), tf.constant(["a", "b", "c"])
+
+    @tf.function
+    def inner(k):
+        return table[k]
+
+    @tf.function
+    def joined(n):
+        text = tf.constant("")
+        for i in tf.range(n):
+            text = text + texts[i]
+        return text
+
+    assert tf.function(lambda k: table.lookup(k))(tf.constant([0, 1, -1])).numpy().tolist() == [
+        b"brain",
+        b"salad",
+        b"n/a",
+    ]
+    assert tf.function(lambda k: tf.strings.length(inner(k)))(tf.constant([0, -1])).numpy().tolist() == [5, 3]
+    assert tf.function(lambda k: tf.gather(texts, k))(tf.constant([0, 2])).numpy().tolist() == [b"a", b"c"]
+    assert tf.function(lambda k: texts[k])(tf.constant(1)).numpy() == b"b"
+    assert tf.function(lambda k: tf.where(k > 0, "p", "n"))(tf.constant([0, 1])).numpy().tolist() == [b"n", b"p"]
+    assert joined(tf.constant(3)).numpy() == b"abc"
+
+
+def test_a_step_that_selects_strings_updates_its_variables_once():
+    table, v = words(), tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def step(k):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(v * v)
+        v.assign_sub(0.25 * tape.gradient(loss, v))
+        return table[k], loss
+
+    text, loss = step(tf.constant(1))
+    assert (text.numpy(), float(loss), v.numpy().tolist()) == (b"salad", 5.0, [0.5, 1.0])
+    text, loss = step(tf.constant(7))
+    assert (text.numpy(), float(loss), v.numpy().tolist()) == (b"n/a", 1.25, [0.25, 0.5])
+
+
+def test_elements_that_are_strings_selected_by_values():
+    table = words()
+    texts = tf.data.Dataset.range(4).map(lambda x: table[tf.cast(x, tf.int32)])
+    assert [x.numpy() for x in texts] == [b"brain", b"salad", b"surgery", b"n/a"]
+    kept = tf.data.Dataset.range(4).filter(lambda x: table[tf.cast(x, tf.int32)] == "salad")
+    assert [int(x) for x in kept] == [1]

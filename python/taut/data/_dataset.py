@@ -471,8 +471,9 @@ class Dataset(JoinedDatasets, PythonStages):
 
     def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
         """Reduces all elements with a state: `state = reduce_func(state, element)`."""
-        state = nest.map_structure(_native.as_tensor, initial_state)
-        step = step_function("reduce", reduce_func, state, None if _native.is_tracing() else self._spec)
+        state = as_tensors(initial_state)
+        spec = None if _native.is_tracing() else self._spec
+        step = step_function("reduce", reduce_func, state, spec, result=lambda made: _stages.in_form(state, made))
         if _native.is_tracing():
             return _stages.reduced_in_trace(iter(self), state, step)
         for element in self:

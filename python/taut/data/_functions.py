@@ -145,14 +145,19 @@ class StageFunction:
 
 
 def step_function(
-    stage: str, function: Callable, state: Any, structure: Any, next_state: Callable = lambda result: result
+    stage: str,
+    function: Callable,
+    state: Any,
+    structure: Any,
+    next_state: Callable = lambda result: result,
+    result: Callable = lambda made: made,
 ) -> StageFunction:
     """A function of a state and an element, whose sizes may vary. `next_state` gives the specs of the next state, given
     those of the result.
     """
     spec = _specs.specs_of(state)
     while True:
-        made = StageFunction(stage, function, None if structure is None else (spec, structure))
+        made = StageFunction(stage, function, None if structure is None else (spec, structure), result)
         if made.spec is None:
             return made
         after = next_state(made.spec)

@@ -19,7 +19,7 @@ from ._epochs import next_epoch, seed_of
 from ._functions import StageFunction, arguments_of, expanding, step_function
 from ._iterators import DatasetIterator
 from ._joined import INFINITE_CARDINALITY
-from ._structures import fill_unknown, flat_shapes, size_of
+from ._structures import as_tensors, fill_unknown, flat_shapes, size_of
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
@@ -63,8 +63,13 @@ class PythonStages:
 
     def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
         """Maps elements with a state: `scan_func(state, element)` returns the next state and an element."""
-        state = nest.map_structure(_native.as_tensor, initial_state)
-        step = step_function("scan", scan_func, state, self._spec, lambda result: _stages.scan_pair(result)[0])
+        state = as_tensors(initial_state)
+
+        def result(made: Any) -> Any:
+            after, element = _stages.scan_pair(made)
+            return _stages.in_form(state, after), element
+
+        step = step_function("scan", scan_func, state, self._spec, lambda made: _stages.scan_pair(made)[0], result)
         return self._python_stage(
             lambda: _stages.scanned(self, state, step.run),
             spec=lambda: None if step.spec is None else _stages.scan_pair(step.spec)[1],

@@ -12,7 +12,7 @@ from .. import _native, _raw_ops as raw, dtypes, nest
 from ..errors import InvalidArgumentError
 from ..spec import TensorSpec
 from . import _specs
-from ._structures import size_of
+from ._structures import as_tensors, size_of
 
 
 def applied(function: Callable, element: Any) -> Any:
@@ -20,9 +20,8 @@ def applied(function: Callable, element: Any) -> Any:
     return function(*element) if isinstance(element, tuple) else function(element)
 
 
-def scanned(dataset: Iterable, initial_state: Any, step: Callable) -> Iterator:
+def scanned(dataset: Iterable, state: Any, step: Callable) -> Iterator:
     """Yields the second result of `step(state, element)`; the first is the next state."""
-    state = nest.map_structure(_native.as_tensor, initial_state)
     for element in dataset:
         after, made = scan_pair(step(state, element))
         state = same_state("scan", state, after)
@@ -114,10 +113,20 @@ def batch_count(count: int, size: int, exact: bool) -> int:
     return count if count < 0 else count // size if exact else -(-count // size)
 
 
+def in_form(state: Any, after: Any) -> Any:
+    """The next state, with tensors in place of lists where the state has tensors, and tuples where it has tuples."""
+    if isinstance(state, dict) and isinstance(after, dict):
+        return {key: in_form(state[key], part) if key in state else part for key, part in after.items()}
+    if isinstance(state, tuple) and isinstance(after, (tuple, list)) and len(state) == len(after):
+        parts = [in_form(one, part) for one, part in zip(state, after)]
+        return type(after)(*parts) if hasattr(after, "_fields") else tuple(parts)
+    return as_tensors(after)
+
+
 def same_state(stage: str, before: Any, after: Any) -> Any:
     """The new state of a reduction or scan; an error if it has another structure or another type."""
     _specs.check_state(stage, before, after)
-    return nest.pack_sequence_as(before, nest.flatten(nest.map_structure(_native.as_tensor, after)))
+    return nest.pack_sequence_as(before, nest.flatten(as_tensors(after)))
 
 
 def reduced_in_trace(iterator: Any, state: Any, step: Callable) -> Any:
@@ -214,7 +223,7 @@ def reduced_by_key(dataset: Iterable, key_func: Callable, reducer: Any) -> Itera
     for element in dataset:
         key = int(applied(key_func, element))
         if key not in states:
-            states[key] = nest.map_structure(_native.as_tensor, reducer.init_func(_native.own_tensor(np.int64(key))))
-        states[key] = reducer.reduce_func(states[key], element)
+            states[key] = as_tensors(reducer.init_func(_native.own_tensor(np.int64(key))))
+        states[key] = in_form(states[key], reducer.reduce_func(states[key], element))
     for key in sorted(states):
         yield applied(reducer.finalize_func, states[key])
