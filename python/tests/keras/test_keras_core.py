@@ -398,3 +398,22 @@ def test_scalar_variables_give_numbers_of_numpy():
     layer = keras.layers.Normalization(axis=None)
     layer.adapt(np.arange(3.0))
     assert [type(weight) for weight in layer.get_weights()[:2]] == [np.float32, np.float32]
+
+
+def test_integers_of_keras_are_those_of_keras_on_tensorflow():
+    """The types are those of Keras 3 on TensorFlow 2.21."""
+    assert keras.optimizers.SGD().iterations.dtype == keras.metrics.MeanIoU(3).total_cm.dtype == "int64"
+    assert ops.cast([1.5], "int").dtype == ops.cast([1.5], int).dtype == ops.tri(2, dtype=int).dtype == tf.int64
+    assert ops.convert_to_tensor(3).dtype == ops.arange(3).dtype == tf.int32
+    assert tf.is_tensor(ops.size(np.ones((2, 3)))) and int(ops.size(np.ones((2, 3)))) == 6
+    seeds = keras.random.SeedGenerator(3_000_000_000)
+    assert seeds.state.dtype == "int64" and seeds.next().numpy().tolist() == [3_000_000_000, 0]
+
+
+@pytest.mark.parametrize("name", ["dot", "inner", "vdot", "outer", "kron", "tensordot"])
+def test_products_of_int8_are_int8(name):
+    """As in Keras 3 on TensorFlow 2.21, where only `matmul` and `einsum` of int8 are int32."""
+    x = ops.ones((2, 2), "int8")
+    arguments = (x, x, 1) if name == "tensordot" else (x, x)
+    assert getattr(ops, name)(*arguments).dtype == tf.int8
+    assert ops.matmul(x, x).dtype == ops.einsum("ij,jk->ik", x, x).dtype == tf.int32

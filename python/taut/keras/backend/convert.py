@@ -23,6 +23,8 @@ from taut.sparse_tensor import to_dense
 # `promoted_type`), so
 # that result types are those of the other backends.
 dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
+# What `dtype="int"` and `dtype=int` mean, for counters of optimizers and layers, is as in Keras on TensorFlow.
+dtypes.PYTHON_DTYPES_MAP |= {int: "int64", "int": "int64", complex: "complex128"}
 
 NARROW = {"float64": floatx, "int64": lambda: "int32"}
 """The types of Python numbers, for which NumPy would use 64 bits."""

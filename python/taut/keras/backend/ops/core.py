@@ -37,8 +37,8 @@ def shape(x: Any) -> tuple:
 
 
 def random_seed_dtype() -> str:
-    """The type of a seed generator's state."""
-    return "int32"
+    """The type of a seed generator's state, which holds seeds of 32 bits without a sign."""
+    return "int64"
 
 
 def device_scope(device_name: str):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from keras.src.backend.common import dtypes
+from keras.src.backend.common import dtypes, standardize_dtype
 from keras.src.backend.config import floatx
 
 import taut as tf
@@ -95,7 +95,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> tf.Tenso
     """Creates a matrix with ones on diagonal `k`."""
     columns = N if M is None else M
     on_diagonal = tf.equal(tf.range(N)[:, None] + int(k), tf.range(columns)[None, :])
-    return tf.cast(on_diagonal, dtype or floatx())
+    return tf.cast(on_diagonal, standardize_dtype(dtype or floatx()))
 
 
 def identity(n: int, dtype: Any = None) -> tf.Tensor:
@@ -107,7 +107,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> tf.Tenso
     """Creates a matrix with ones on and below diagonal `k`."""
     columns = N if M is None else M
     below = tf.greater_equal(tf.range(N)[:, None] + int(k), tf.range(columns)[None, :])
-    return tf.cast(below, dtype or floatx())
+    return tf.cast(below, standardize_dtype(dtype or floatx()))
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> tf.Tensor:

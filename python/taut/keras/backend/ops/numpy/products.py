@@ -10,21 +10,21 @@ import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, promote, promoted_type, shape_of, type_of
 
 
-def factors(*xs: Any) -> tuple[list[tf.Tensor], str]:
+def factors(*xs: Any, of_int8: str = "int8") -> tuple[list[tf.Tensor], str]:
     """Operands in the type of the computation, and the type of the result.
 
-    8-bit integers are multiplied, and returned, as int32. Booleans are computed as integers and returned as booleans.
+    Booleans and small integers are computed as int32 and returned as what they are; `of_int8` is the type for int8 alone.
     """
     operands = [convert_to_tensor(x) for x in xs]
     kinds = {type_of(x) for x in operands}
-    result = "int32" if kinds == {"int8"} else promoted_type(*kinds)
+    result = of_int8 if kinds == {"int8"} else promoted_type(*kinds)
     working = "int32" if result in ("bool", "int8", "uint8", "int16", "uint16") else result
     return [convert_to_tensor(x, working) for x in operands], result
 
 
 def matmul(x1: Any, x2: Any) -> tf.Tensor:
-    """Computes the matrix product, with NumPy's rules for vectors and batch axes."""
-    (x1, x2), result = factors(x1, x2)
+    """Computes the matrix product, with NumPy's rules for vectors and batch axes. That of int8 is int32."""
+    (x1, x2), result = factors(x1, x2, of_int8="int32")
     left, right = len(x1.shape), len(x2.shape)
     if left == 0 or right == 0:
         raise ValueError("`matmul` needs operands of rank >= 1.")
@@ -87,11 +87,11 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> tf.Tensor:
 
 
 def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> tf.Tensor:
-    """Contracts tensors by an index equation."""
+    """Contracts tensors by an index equation. The result of int8 is int32."""
     kwargs.pop("optimize", None)
     if kwargs:
         raise TypeError(f"`einsum` got unexpected arguments: {sorted(kwargs)}")
-    tensors, result = factors(*operands)
+    tensors, result = factors(*operands, of_int8="int32")
     return tf.cast(tf.einsum(subscripts.replace(" ", ""), *tensors), result)
 
 

@@ -16,7 +16,6 @@ from taut.keras.backend.convert import (
     is_float,
     promote,
     shape_of,
-    size_of,
     slice_axis,
 )
 
@@ -26,9 +25,9 @@ def ndim(x: Any) -> int:
     return len(convert_to_tensor(x).shape)
 
 
-def size(x: Any) -> int:
+def size(x: Any) -> tf.Tensor:
     """The number of elements."""
-    return size_of(shape_of(convert_to_tensor(x)))
+    return tf.size(convert_to_tensor(x))
 
 
 def reshape(x: Any, newshape: Any) -> tf.Tensor:
