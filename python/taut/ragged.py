@@ -132,7 +132,7 @@ def range(
     return made.with_row_splits_dtype(row_splits_dtype)
 
 
-def stack(values: Any, axis: int = 0, name: str | None = None) -> RaggedTensor:
+def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     """Stacks tensors, or ragged tensors of one rank, along a new axis. One tensor is a list of one."""
     if isinstance(values, (RaggedTensor, _native.Array)):
         values = [values]
@@ -143,6 +143,8 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> RaggedTensor:
         ragged = [part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in parts]
         return concat([expand_dims(part, axis) for part in ragged], axis)
     if not any(isinstance(part, RaggedTensor) for part in parts):
+        if not any(part.shape.rank for part in parts):
+            return raw.stack(parts, 0)
         return RaggedTensor.from_row_lengths(raw.concat(parts, 0), [part.shape[0] for part in parts])
     flat = [part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in parts]
     inner = RaggedTensor.from_row_lengths(

@@ -62,6 +62,7 @@ class RaggedTensor:
     ) -> RaggedTensor:
         """Row `i` is `values[row_splits[i]:row_splits[i + 1]]`."""
         values = values if isinstance(values, RaggedTensor) else _native.as_tensor(values)
+        _check_partition("row_splits", row_splits)
         splits = np.asarray(row_splits, np.int32 if _is_int32(row_splits) else np.int64)
         count = _rows(values)
         if splits.ndim != 1 or not len(splits) or splits[0] != 0 or (np.diff(splits) < 0).any() or splits[-1] != count:
@@ -75,6 +76,7 @@ class RaggedTensor:
         cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
         """Row `i` has the next `row_lengths[i]` values."""
+        _check_partition("row_lengths", row_lengths)
         lengths = np.asarray(row_lengths, np.int64)
         if (lengths < 0).any():
             raise InvalidArgumentError(f"row_lengths must be >= 0, got {lengths.tolist()}")
@@ -86,6 +88,7 @@ class RaggedTensor:
     ) -> RaggedTensor:
         """Row `i` begins at `row_starts[i]` and ends where the next one begins."""
         values = values if isinstance(values, RaggedTensor) else _native.as_tensor(values)
+        _check_partition("row_starts", row_starts)
         return cls.from_row_splits(values, _typed_splits([np.asarray(row_starts), [_rows(values)]], row_starts))
 
     @classmethod
@@ -93,6 +96,7 @@ class RaggedTensor:
         cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
         """Row `i` ends at `row_limits[i]` and begins where the one before ends."""
+        _check_partition("row_limits", row_limits)
         return cls.from_row_splits(values, _typed_splits([[0], np.asarray(row_limits)], row_limits))
 
     @classmethod
@@ -100,7 +104,10 @@ class RaggedTensor:
         cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
         """Value `i` is in row `value_rowids[i]`; the ids do not decrease."""
+        _check_partition("value_rowids", value_rowids)
         ids = np.asarray(value_rowids, np.int64)
+        if len(ids) and ids[0] < 0:
+            raise InvalidArgumentError(f"value_rowids must be >= 0, got {ids.tolist()}")
         if (np.diff(ids) < 0).any():
             raise InvalidArgumentError(f"value_rowids must not decrease, got {ids.tolist()}")
         count = (int(ids[-1]) + 1 if len(ids) else 0) if nrows is None else int(nrows)
@@ -498,7 +505,8 @@ class RaggedTensor:
         found = values._rows_at(positions) if isinstance(values, RaggedTensor) else raw.gather(values, positions)
         if isinstance(found, RaggedTensor):
             return found._inner(rest[1:])
-        return found[(slice(None), *rest[1:])]
+        key = (slice(None), *rest[1:])
+        return found[key]
 
     # Arithmetic.
 
@@ -548,6 +556,14 @@ def _text(part: Any) -> str:
 
 def _is_int32(splits: Any) -> bool:
     return getattr(splits, "dtype", None) is not None and str(getattr(splits.dtype, "name", splits.dtype)) == "int32"
+
+
+def _check_partition(name: str, given: Any) -> None:
+    array = np.asarray(given)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have rank 1, got shape {array.shape}")
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be int32 or int64, got {array.dtype.name}")
 
 
 def _typed_splits(parts: list, given: Any) -> np.ndarray:

@@ -129,11 +129,13 @@ def reduce_join(
         if axis not in (-1, inputs.ragged_rank) or keepdims or inputs.flat_values.ndim > 1:
             message = "axis of a ragged tensor must be None or that of its innermost rows, and keepdims False"
             raise ValueError(f"reduce_join: {message}, got {axis} and {keepdims}")
-        flat = inputs
-        while isinstance(flat.values, RaggedTensor):
-            flat = flat.values
-        joined = _native.string_join_rows(flat.values, flat.row_splits, _bytes(separator))
-        return inputs.values.with_flat_values(joined) if inputs.ragged_rank > 1 else joined
+
+        def joined(rows: RaggedTensor) -> Any:
+            if isinstance(rows.values, RaggedTensor):
+                return rows.with_values(joined(rows.values))
+            return _native.string_join_rows(rows.values, rows.row_splits, _bytes(separator))
+
+        return joined(inputs)
     x = _native.string_tensor(inputs)
     # Of several axes, the strings along the first one come first.
     axes = list(range(x.ndim)) if axis is None else [one + x.ndim if one < 0 else one for one in as_ints(axis)][::-1]

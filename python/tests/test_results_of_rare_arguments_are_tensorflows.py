@@ -271,3 +271,17 @@ def test_ragged_tensors_from_the_rows_of_several_dimensions():
     assert tf.RaggedTensor.from_nested_value_rowids([1, 2, 3], ids, [4, 3]).to_list() == [[[1], [2]], [], [[3]], []]
     with pytest.raises(ValueError, match="one element per dimension, 2, got 1"):
         tf.RaggedTensor.from_nested_value_rowids([1, 2, 3], ids, [4])
+
+
+def test_strings_of_the_innermost_rows_are_joined():
+    rows = tf.ragged.constant([[["a", "b"], ["c"]], [["dd"]]])
+    for axis in (-1, 2):
+        joined = tf.strings.reduce_join(rows, axis, separator="|")
+        assert joined.to_list() == [[b"a|b", b"c"], [b"dd"]]
+    deeper = tf.ragged.constant([[[["t", "h"], ["i"]], []], [[["s"]]]])
+    assert tf.strings.reduce_join(deeper, -1).to_list() == [[[b"th", b"i"], []], [[b"s"]]]
+    assert tf.strings.reduce_join(rows[0], -1).numpy().tolist() == [b"ab", b"c"]
+
+
+def test_scalars_are_stacked_to_a_vector():
+    assert tf.ragged.stack([tf.constant(1), tf.constant(2)]).numpy().tolist() == [1, 2]
