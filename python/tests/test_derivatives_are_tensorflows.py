@@ -215,3 +215,19 @@ def test_second_derivatives_of_powers_with_an_exponent_of_zero(mode):
     np.testing.assert_array_equal(by_x, [0.0] * 5)
     np.testing.assert_allclose(by_y, [0.0, np.log(2.0), np.log(0.5), 0.0, 0.0], rtol=1e-6)
     np.testing.assert_allclose(mixed[:4], [-1.0, 0.5, 2.0, -0.4], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", [lambda f: f, tf.function], ids=["eager", "traced"])
+def test_the_second_derivative_of_max_pooling_is_zeros(mode):
+    @mode
+    def second(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.nn.max_pool2d(x, 2, 2, "VALID")
+            slope = inner.gradient(y, x)
+        return slope, outer.gradient(slope, x)
+
+    slope, curvature = second(tf.reshape(tf.range(16.0), [1, 4, 4, 1]))
+    assert float(tf.reduce_sum(slope)) == 4.0 and curvature.numpy().tolist() == np.zeros([1, 4, 4, 1]).tolist()

@@ -2,10 +2,13 @@
 
 use super::pool_gradient::{AVG_POOL_GRADIENT, MAX_POOL_ARGMAX, MAX_POOL_SCATTER};
 use crate::error::{ErrorKind, Result};
+use crate::ops::binary::add;
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::unary::zero_of;
 use crate::ops::window::{Channels, Padding, Slide, SlideArgs, sizes, sliding_reference};
 use crate::ops::windowed::{WindowRule, Windowed};
 use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::record::has_single_use_recorder;
 use crate::{DType, Saves, Tensor, apply};
 use taut_kernels::pooling as kernel;
 use taut_memory::Location;
@@ -57,11 +60,19 @@ static MAX_POOL: WindowRule = WindowRule {
     name: "max_pool",
     integers: true,
     run: |shapes, inputs, out, _| kernel::max(&shapes.pool(), inputs[0].view(), out),
-    saves: |_| Some(Saves::residual_of([0])),
+    // If the gradient may be differentiated itself: that derivative is zero, and positions would not tell that it exists.
+    saves: |_| {
+        let positions = Saves::residual_of([0]);
+        Some(if has_single_use_recorder() { positions } else { positions.and(Saves::OUTPUT) })
+    },
     residual: |op, call| op.call(&MAX_POOL_ARGMAX, None, [call.input(0)?.clone()]).map(Some),
     vjp: |op, call| {
         call.first(|call, g| {
             let x = call.input_shape(0).clone();
+            let g = match call.output(0) {
+                Ok(y) => add(g, zero_of(y)?)?,
+                Err(_) => g,
+            };
             op.call(&MAX_POOL_SCATTER, Some(x), [call.residual()?.clone(), g])
         })
     },

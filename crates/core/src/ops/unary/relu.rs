@@ -43,7 +43,7 @@ fn mask_or_output(mask: Saves) -> Saves {
 
 /// Zeros that are a function of `x`, so that their derivative is zeros and not missing. Zero for NaN, too, where the comparison
 /// of a mask is false.
-fn zero_of(x: &Tensor) -> Result<Tensor> {
+pub(crate) fn zero_of(x: &Tensor) -> Result<Tensor> {
     where_(less(abs(x)?, 0)?, x, 0)
 }
 static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, ComputeDType::Float).grad(
