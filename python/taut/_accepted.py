@@ -163,6 +163,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.keras.backend.ops.numpy.sorting.isin": {"assume_unique": "a performance hint: the result is the same"},
     "taut.keras.backend.ops.numpy.sorting.unique": {"sorted": "the result is always sorted, which False allows"},
     "taut.keras.backend.recurrent.rnn": {"input_length": "the size of the time axis is always known"},
+    "taut.keras.backend.trainer.Trainer.compiled_loss": {"regularization_losses": "the loss has the losses of layers"},
     "taut.linear_operators.patterned.LinearOperatorHouseholder._matmul": {"adjoint": _SELF_ADJOINT},
     "taut.linear_operators.patterned.LinearOperatorHouseholder._solve": {"adjoint": _SELF_ADJOINT},
     "taut.linear_operators.structured.LinearOperatorDiag._matmul": {"adjoint": _SELF_ADJOINT},

@@ -94,6 +94,10 @@ class OperatorNotAllowedInGraphError(OpError, TypeError):
     """An operation that needs the value of a traced tensor."""
 
 
+class NoArrayError(OperatorNotAllowedInGraphError, AttributeError):
+    """`numpy()` of a traced tensor, which in TensorFlow has no such method."""
+
+
 class DynamicShapeError(OperatorNotAllowedInGraphError):
     """A shape that depends on the value of a traced tensor, where it must be known: in a plan, or under a memory budget.
 

@@ -192,3 +192,33 @@ def test_fourier_transforms_of_arrays_are_of_32_bits():
 def test_ragged_tensors_are_printed_as_arrays(rows, text):
     ragged = tf.ragged.constant(rows)
     assert repr(ragged) == str(ragged) == f"<tf.RaggedTensor {text}>"
+
+
+# Traced tensors and strategies.
+
+
+def test_a_traced_tensor_that_left_its_function_has_no_numpy():
+    left = []
+
+    @tf.function
+    def leaks(x):
+        left.append(x + 1)
+        return x + 2
+
+    assert int(leaks(tf.constant(1))) == 3
+    with pytest.raises(AttributeError):
+        left[0].numpy()
+    with pytest.raises(TypeError):
+        int(left[0])
+    with pytest.raises(AttributeError):
+        tf.function(lambda x: x.numpy())(tf.constant(1))
+
+
+def test_a_process_without_a_launcher_is_in_no_cluster():
+    communication = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(implementation=communication.NCCL)
+    resolver = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options).cluster_resolver
+    assert resolver.task_type is resolver.task_id is None
+    assert resolver.cluster_spec().jobs == [] and resolver.cluster_spec().as_dict() == {}
+    with pytest.raises(ValueError, match="implementation"):
+        tf.distribute.experimental.CommunicationOptions(implementation=3)

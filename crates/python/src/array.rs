@@ -294,6 +294,9 @@ macro_rules! operators {
             fn numpy<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
                 note_read(slf.as_any())?;
                 let tensor = slf.get().read()?;
+                if tensor.is_traced() {
+                    return Err(crate::error::no_array(slf.py(), &tensor));
+                }
                 let array = numpy::array(slf, &tensor)?;
                 if tensor.rank() == 0 { array.get_item(PyTuple::empty(slf.py())) } else { Ok(array) }
             }

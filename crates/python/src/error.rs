@@ -30,6 +30,9 @@ impl std::error::Error for Raised {}
 
 /// The exception for a shape that depends on the value of a traced tensor.
 const DYNAMIC_SHAPE: &str = "DynamicShapeError";
+/// The exception for the value of a traced tensor, and the one that its method `numpy` raises.
+const NOT_ALLOWED: &str = "OperatorNotAllowedInGraphError";
+const NO_ARRAY: &str = "NoArrayError";
 
 /// An exception class of the package.
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -62,7 +65,7 @@ fn dynamic_shape(text: &str) -> Error {
 pub fn needs_values(py: Python<'_>, error: &Error) -> bool {
     match error.cause() {
         Some(Raised(error)) => {
-            error.get_type(py).name().is_ok_and(|name| name == "OperatorNotAllowedInGraphError")
+            error.get_type(py).name().is_ok_and(|name| name == NOT_ALLOWED || name == NO_ARRAY)
         }
         None => error.kind() == ErrorKind::Graph,
     }
@@ -89,7 +92,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::OutOfMemory => "ResourceExhaustedError",
         ErrorKind::Format => "DataFormatError",
         ErrorKind::Unavailable => "UnavailableError",
-        ErrorKind::Graph => "OperatorNotAllowedInGraphError",
+        ErrorKind::Graph => NOT_ALLOWED,
         ErrorKind::DynamicShape => DYNAMIC_SHAPE,
         _ => "InvalidArgumentError",
     };
@@ -145,6 +148,16 @@ pub fn no_value(py: Python<'_>, tensor: &taut::Tensor) -> PyErr {
     }
     let error = tensor.view().err().unwrap_or_else(|| Error::value("a traced tensor has no value"));
     exception(py, error)
+}
+
+/// The exception for `numpy()` of a tensor without a value, which is an `AttributeError`, as in TensorFlow.
+#[cold]
+pub fn no_array(py: Python<'_>, tensor: &taut::Tensor) -> PyErr {
+    let error = no_value(py, tensor);
+    if error.get_type(py).name().is_ok_and(|name| name == NOT_ALLOWED) {
+        return of_class(py, NO_ARRAY, error.value(py).to_string());
+    }
+    error
 }
 
 /// An error in the conversion of an argument, with the names of function and parameter and the caller's line.

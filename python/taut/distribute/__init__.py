@@ -31,6 +31,7 @@ from .. import _namespace, _native
 from .._common import refuse_option
 from ..variable import VariableSynchronization, variable_creator_scope
 from ._options import (
+    ClusterResolver,
     CommunicationOptions,
     CrossDeviceOps,
     InputContext,
@@ -432,6 +433,12 @@ class MultiWorkerMirroredStrategy(Strategy):
         if timeout is not None:
             self._group.set_timeout(timeout)
         _synchronize_random(self._group)
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver:
+        """Which process of the cluster this one is."""
+        size, rank = int(self._group.size), int(self._group.rank)
+        return ClusterResolver("worker", rank, size) if size > 1 else ClusterResolver(None, None, size)
 
 
 class OneDeviceStrategy(Strategy):

@@ -72,9 +72,11 @@ class InputReplicationMode(enum.Enum):
 
 
 class CommunicationImplementation(enum.Enum):
-    """How processes exchange values. AUTO is the only way there is: a tree over MPI's messages."""
+    """How processes exchange values. There is one way, a tree over MPI's messages, of which the results do not depend."""
 
     AUTO = "AUTO"
+    RING = "RING"
+    NCCL = "NCCL"
 
 
 class CommunicationOptions:
@@ -89,12 +91,47 @@ class CommunicationOptions:
         implementation: CommunicationImplementation = CommunicationImplementation.AUTO,
     ) -> None:
         refuse_option("CommunicationOptions", "bytes_per_pack", bytes_per_pack, "the plan cuts messages", default=0)
-        if implementation is not CommunicationImplementation.AUTO:
-            raise ValueError(f"implementation must be CommunicationImplementation.AUTO, got {implementation!r}")
+        if not isinstance(implementation, CommunicationImplementation):
+            raise ValueError(f"implementation must be a CommunicationImplementation, got {implementation!r}")
         if timeout_seconds is not None and not timeout_seconds > 0:
             raise ValueError(f"timeout_seconds must be > 0, got {timeout_seconds}")
         self.bytes_per_pack, self.timeout_seconds = bytes_per_pack, timeout_seconds
         self.implementation = implementation
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """The processes of a job. A process without a launcher is in no cluster."""
+
+    size: int
+
+    @property
+    def jobs(self) -> list[str]:
+        """The kinds of processes."""
+        return ["worker"] if self.size > 1 else []
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """The processes of each kind."""
+        return {job: [f"rank {rank}" for rank in range(self.size)] for job in self.jobs}
+
+    def num_tasks(self, job_name: str) -> int:
+        """The number of processes of a kind."""
+        if job_name not in self.jobs:
+            raise ValueError(f"job_name must be one of {self.jobs}, got {job_name!r}")
+        return self.size
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterResolver:
+    """Which process this one is: "worker" and its rank; None for a process without a launcher."""
+
+    task_type: str | None
+    task_id: int | None
+    size: int
+
+    def cluster_spec(self) -> Cluster:
+        """All processes."""
+        return Cluster(self.size)
 
 
 @dataclasses.dataclass(frozen=True)

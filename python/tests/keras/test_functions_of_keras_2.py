@@ -68,3 +68,28 @@ def test_words_of_unequal_lines():
     assert vectorize(tf.constant(["the cat sat", "a dog"])).to_list() == [[2, 5, 3], [1, 4]]
     rows = tf.data.Dataset.from_tensor_slices(["the cat", "dog"]).batch(2).map(vectorize)
     assert next(iter(rows)).to_list() == [[2, 5], [4]]
+
+
+def test_a_training_step_of_keras_2_uses_compiled_loss():
+    """As in Keras 3 on TensorFlow 2.21, with a warning."""
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(1, kernel_initializer="ones")
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = self.compiled_loss(y, self(x, training=True), regularization_losses=self.losses)
+            self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+            return {"own": loss}
+
+    model = Model()
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match="compute_loss"):
+        history = model.fit(np.ones((4, 2)), np.zeros((4, 1)), batch_size=4, verbose=0).history
+    assert history["own"] == [4.0]

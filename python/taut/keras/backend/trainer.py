@@ -112,6 +112,11 @@ class Trainer(base_trainer.Trainer):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self._forward(x, training=False)
 
+    def compiled_loss(self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None) -> Any:
+        """The loss of the model, which has the losses of its layers, for training steps that were written for Keras 2."""
+        warnings.warn("`model.compiled_loss()` is deprecated: use `model.compute_loss(x, y, y_pred)`.", stacklevel=2)
+        return self.compute_loss(x=None, y=y, y_pred=y_pred, sample_weight=sample_weight)
+
     def _forward(self, x, training):
         return self(x, training=training) if self._call_has_training_arg else self(x)
 
