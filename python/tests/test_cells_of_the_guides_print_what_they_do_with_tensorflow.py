@@ -88,6 +88,19 @@ def test_datasets_of_extension_types_have_specs():
     assert iter(one).element_spec == one.element_spec
 
 
+def test_batches_of_extension_types_have_open_specs():
+    def points():
+        return (Point(tf.range(i, i + 3), tf.range(3)) for i in range(3))
+
+    made = tf.data.Dataset.from_generator(points, output_signature=Point.Spec(spec(3), spec(3)))
+    assert made.element_spec == made.batch(2).unbatch().element_spec == Point.Spec(spec(3), spec(3))
+    assert made.batch(2).element_spec == Point.Spec(spec(None, 3), spec(None, 3))
+    assert made.batch(2, drop_remainder=True).element_spec == Point.Spec(spec(2, 3), spec(2, 3))
+    assert [x.a.shape[0] for x in made.batch(2)] == [2, 1]
+    slices = tf.data.Dataset.from_tensor_slices(Point([1, 2, 3], [4, 5, 6]))
+    assert slices.batch(2).element_spec == Point.Spec(spec(None), spec(None))
+
+
 def test_functions_of_datasets_return_extension_types():
     mapped = tf.data.Dataset.from_tensor_slices((Point([5, 1], [6, 2]), [1, 2])).map(lambda p, i: Point(p.a + 1, i))
     assert mapped.element_spec == Point.Spec(spec(), spec())

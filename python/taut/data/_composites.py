@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes, nest
 from ..errors import DataLossError, InvalidArgumentError
-from ..extension_type import BatchableExtensionType
+from ..extension_type import BatchableExtensionType, ExtensionTypeSpec
 from ..ragged import stack
 from ..ragged_tensor import RaggedTensor, RaggedTensorSpec
 from ..sparse_tensor import SparseTensor
@@ -44,11 +44,12 @@ def count(structure: Any) -> int:
 def batches_of_first(structure: Any, exact: bool) -> Any:
     """The specs of a first batch as those of all: the last one may be smaller, unless all are `exact`."""
 
-    if exact:
-        return structure
-    return nest.map_structure(
-        lambda spec: resized_spec(spec, [None, *spec.shape[1:]]) if getattr(spec, "shape", None) else spec, structure
-    )
+    def one(spec: Any) -> Any:
+        if isinstance(spec, ExtensionTypeSpec):
+            return spec._with_tensors(one)
+        return resized_spec(spec, [None, *spec.shape[1:]]) if getattr(spec, "shape", None) else spec
+
+    return structure if exact else nest.map_structure(one, structure)
 
 
 def batched_spec(structure: Any, classes: list[type], size: int | None) -> Any:
@@ -56,31 +57,56 @@ def batched_spec(structure: Any, classes: list[type], size: int | None) -> Any:
     flat = [] if structure is None else nest.flatten(structure)
     made: list[Any] = []
     for spec, kind in zip(flat, classes):
-        shape = getattr(spec, "shape", None)
-        if shape is None or shape.rank is None or issubclass(kind, BatchableExtensionType):
+        batch = _spec_of_batch(spec, kind, size)
+        if batch is None:
             return None
-        if kind is RaggedTensor:
-            rank = getattr(spec, "ragged_rank", 0) + 1
-            splits = getattr(spec, "row_splits_dtype", dtypes.int64)
-            made.append(RaggedTensorSpec([size, *shape], spec.dtype, rank, splits))
-        else:
-            made.append(type(spec)([size, *shape], spec.dtype))
+        made.append(batch)
     return nest.pack_sequence_as(structure, made) if made else None
+
+
+def _spec_of_batch(spec: Any, kind: type, size: int | None) -> Any:
+    if isinstance(spec, ExtensionTypeSpec):
+        return _with_all(spec, lambda part: _spec_of_batch(part, getattr(part, "value_type", _native.Tensor), size))
+    shape = getattr(spec, "shape", None)
+    if shape is None or shape.rank is None:
+        return None
+    if kind is RaggedTensor:
+        rank = getattr(spec, "ragged_rank", 0) + 1
+        splits = getattr(spec, "row_splits_dtype", dtypes.int64)
+        return RaggedTensorSpec([size, *shape], spec.dtype, rank, splits)
+    return type(spec)([size, *shape], spec.dtype)
+
+
+def _with_all(spec: ExtensionTypeSpec, change: Callable[[Any], Any]) -> Any:
+    """The spec with its tensors changed; None if one cannot be."""
+    found: list[Any] = []
+
+    def one(part: Any) -> Any:
+        found.append(change(part))
+        return found[-1]
+
+    made = spec._with_tensors(one)
+    return None if any(part is None for part in found) else made
 
 
 def unbatched_spec(structure: Any) -> Any:
     """The specs of the rows of tensors; None if they are not known."""
     flat = [] if structure is None else nest.flatten(structure)
-    made: list[Any] = []
-    for spec in flat:
-        shape = getattr(spec, "shape", None)
-        if shape is None or not shape.rank or not isinstance(spec, (TensorSpec, RaggedTensorSpec, SparseTensorSpec)):
-            return None
-        if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank > 1:
-            made.append(RaggedTensorSpec(shape[1:], spec.dtype, spec.ragged_rank - 1, spec.row_splits_dtype))
-        else:
-            made.append((SparseTensorSpec if isinstance(spec, SparseTensorSpec) else TensorSpec)(shape[1:], spec.dtype))
-    return nest.pack_sequence_as(structure, made) if made else None
+    made = [_row_spec(spec) for spec in flat]
+    if not made or any(spec is None for spec in made):
+        return None
+    return nest.pack_sequence_as(structure, made)
+
+
+def _row_spec(spec: Any) -> Any:
+    if isinstance(spec, ExtensionTypeSpec):
+        return _with_all(spec, _row_spec)
+    shape = getattr(spec, "shape", None)
+    if shape is None or not shape.rank or not isinstance(spec, (TensorSpec, RaggedTensorSpec, SparseTensorSpec)):
+        return None
+    if isinstance(spec, RaggedTensorSpec) and spec.ragged_rank > 1:
+        return RaggedTensorSpec(shape[1:], spec.dtype, spec.ragged_rank - 1, spec.row_splits_dtype)
+    return (SparseTensorSpec if isinstance(spec, SparseTensorSpec) else TensorSpec)(shape[1:], spec.dtype)
 
 
 def _count(leaf: Any) -> int:

@@ -173,7 +173,7 @@ def merged(source: MaybeElements) -> Any:
 
 def public_signature(signature: Any) -> Any:
     """The specs of a generator's elements; None if a shape is missing."""
-    known = (TensorSpec, RaggedTensorSpec, SparseTensorSpec)
+    known = (TensorSpec, RaggedTensorSpec, SparseTensorSpec, ExtensionTypeSpec)
     if signature is None or not all(isinstance(spec, known) for spec in nest.flatten(signature)):
         return None
     return _as_tuples(signature)
