@@ -29,7 +29,10 @@ class SparseTensor:
     """The elements of a tensor that are not the default: their indices, their values, and the shape of the tensor."""
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
-        self.indices = _native.as_tensor(np.asarray(indices, np.int64).reshape(-1, len(list(dense_shape))))
+        places = np.asarray(indices, np.int64)
+        if places.ndim != 2 and places.size:
+            raise ValueError(f"indices must have rank 2, got shape {places.shape}")
+        self.indices = _native.as_tensor(places.reshape(-1, len(list(dense_shape))))
         self.values = _native.as_tensor(values)
         self.dense_shape = _native.as_tensor(np.asarray(dense_shape, np.int64))
         if self.indices.shape[0] != self.values.shape[0]:

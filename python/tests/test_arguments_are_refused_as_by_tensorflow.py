@@ -51,6 +51,8 @@ def quantized(x, low, high, axis=None):
             lambda: tf.ragged.constant([[[1, 2], [3, 4]]], inner_shape=(2, 2), ragged_rank=1),
             "got ragged_rank 1 and inner_shape",
         ),
+        (lambda: tf.SparseTensor([0, 1], [1.0, 2.0], [2]), "indices must have rank 2"),
+        (lambda: tf.io.decode_base64("aGVsbG8/Pg=="), "web-safe base64"),
         (lambda: tf.RaggedTensor.from_row_lengths([1, 2, 3], [[1, 2]]), "row_lengths must have rank 1"),
         (lambda: tf.RaggedTensor.from_row_lengths([1, 2, 3], [1.0, 2.0]), "row_lengths must be int32 or int64"),
         (lambda: tf.RaggedTensor.from_row_splits([1, 2, 3], [0.0, 3.0]), "row_splits must be int32 or int64"),

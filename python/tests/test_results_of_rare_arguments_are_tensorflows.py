@@ -285,3 +285,9 @@ def test_strings_of_the_innermost_rows_are_joined():
 
 def test_scalars_are_stacked_to_a_vector():
     assert tf.ragged.stack([tf.constant(1), tf.constant(2)]).numpy().tolist() == [1, 2]
+
+
+def test_windows_without_elements():
+    for window in (tf.signal.hann_window, tf.signal.hamming_window):
+        assert window(0).shape == [0] and window(1).numpy().tolist() == [1.0]
+        assert window(0, periodic=False).shape == [0]

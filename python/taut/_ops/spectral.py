@@ -72,8 +72,8 @@ def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None
 
 def _raised_cosine(name: str, window_length: Any, periodic: bool, dtype: DTypeLike, mean: float) -> Tensor:
     count = _whole(name, "window_length", window_length, 0)
-    if count == 1:
-        return raw.ones([1], dtype)
+    if count <= 1:
+        return raw.ones([count], dtype)
     # As in TensorFlow, a window of odd length is symmetric.
     period = count if periodic and count % 2 == 0 else count - 1
     return raw.cast(as_tensor(mean - (1.0 - mean) * np.cos(np.arange(count) * (2.0 * np.pi / period))), dtype)

@@ -204,6 +204,8 @@ def decode_base64(input: Any, name: str | None = None) -> _native.Tensor:
 
 
 def _decoded(value: bytes) -> bytes:
+    if b"+" in value or b"/" in value:
+        raise binascii.Error("the characters are letters, digits, - and _")
     standard = value.rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
     return base64.b64decode(standard + b"=" * (-len(standard) % 4), validate=True)
 
