@@ -2,7 +2,10 @@
 
 import json
 import os
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 import taut as tf
@@ -97,22 +100,28 @@ def test_ragged_and_sparse_elements(tmp_path):
     assert [tf.sparse.to_dense(one).numpy().tolist() for one in loaded] == [[1, 0, 2], [0, 0, 3]]
 
 
+class Calls:
+    """What a function notes beside its result: no part of what it computes."""
+
+    number = 0
+
+
 def test_snapshots_in_shards(tmp_path):
-    computed = []
+    calls = Calls()
 
     def note(x):
-        computed.append(int(x))
+        calls.number += 1
         return x
 
     def made():
         source = Dataset.range(6).map(lambda x: tf.numpy_function(note, [x], tf.TensorSpec([], tf.int64)))
         return source.snapshot(str(tmp_path / "snapshot"), shard_func=lambda x: x % 2, reader_func=flat)
 
-    assert values(made().take(2)) == [0, 1] and not os.path.exists(tmp_path / "snapshot" / "dataset.json")
+    assert values(made().take(2)) == [0, 1] and not list(tmp_path.glob("snapshot/*/dataset.json"))
     assert values(made()) == [0, 1, 2, 3, 4, 5]
-    count = len(computed)
+    count = calls.number
     assert values(made()) == [0, 2, 4, 1, 3, 5]
-    assert len(computed) == count
+    assert calls.number == count
 
 
 def test_folders_of_the_first_version_are_read(tmp_path):
@@ -135,3 +144,76 @@ def test_options(tmp_path):
         Dataset.range(2).save(path, compression="SNAPPY")
     with pytest.raises(TypeError, match="must be tensors"):
         Dataset.range(4).window(2).save(path)
+
+
+TIMES = 2
+
+
+def times(x):
+    return x * TIMES
+
+
+def twice():
+    return Dataset.range(3).map(lambda x: x * 2)
+
+
+PIPELINES = {
+    "source": lambda: Dataset.range(3),
+    "length": lambda: Dataset.range(4),
+    "constant": twice,
+    "other constant": lambda: Dataset.range(3).map(lambda x: x * 3),
+    "captured": lambda: (lambda n: Dataset.range(3).map(lambda x: x * n))(4),
+    "other capture": lambda: (lambda n: Dataset.range(3).map(lambda x: x * n))(5),
+    "two stages": lambda: twice().map(lambda x: x + 1),
+    "arguments": lambda: Dataset.from_tensor_slices(np.array([7, 8, 9])).skip(1),
+    "other arguments": lambda: Dataset.from_tensor_slices(np.array([7, 8, 9])).skip(2),
+    "tensors": lambda: Dataset.from_tensor_slices(np.array([7, 8, 1])).skip(2),
+    "zipped": lambda: Dataset.zip((twice(), Dataset.range(3))).map(lambda x, y: x - y),
+    "zipped the other way": lambda: Dataset.zip((Dataset.range(3), twice())).map(lambda x, y: x - y),
+    "strings": lambda: Dataset.from_tensor_slices(["a", "bc"]).map(tf.strings.length),
+    "other strings": lambda: Dataset.from_tensor_slices(["a", "bcd"]).map(tf.strings.length),
+    "transformation": lambda: Dataset.range(3).apply(tf.data.experimental.map_and_batch(lambda x: x - 9, 1)).unbatch(),
+    "generator": lambda: Dataset.from_generator(lambda: iter([5]), output_signature=tf.TensorSpec([], tf.int64)),
+    "other generator": lambda: Dataset.from_generator(lambda: iter([6]), output_signature=tf.TensorSpec([], tf.int64)),
+}
+
+
+def test_a_snapshot_of_another_pipeline_is_not_read(tmp_path):
+    # TensorFlow has a folder for the fingerprint of each pipeline.
+    path = str(tmp_path / "snapshot")
+    for _ in range(2):
+        for name, made in PIPELINES.items():
+            assert values(made().snapshot(path)) == values(made()), name
+    assert len(os.listdir(path)) == len(PIPELINES)
+    (path_of_lines := tmp_path / "a.txt").write_text("one\n")
+    lines = Dataset.from_tensor_slices([1]).snapshot(str(tmp_path / "lines"))
+    assert values(lines) == [1]
+    texts = tf.data.TextLineDataset(str(path_of_lines)).map(tf.strings.length).snapshot(str(tmp_path / "lines"))
+    assert values(texts) == [3]
+
+
+def test_a_snapshot_is_not_read_if_a_name_in_a_function_has_changed(tmp_path, monkeypatch):
+    path = str(tmp_path / "snapshot")
+    assert values(Dataset.range(3).map(times).snapshot(path)) == [0, 2, 4]
+    monkeypatch.setitem(globals(), "TIMES", 5)
+    assert values(Dataset.range(3).map(times).snapshot(path)) == [0, 5, 10]
+    monkeypatch.setitem(globals(), "TIMES", 2)
+    assert values(Dataset.range(3).map(times).snapshot(path)) == [0, 2, 4]
+    assert len(os.listdir(path)) == 2
+
+
+def test_a_snapshot_is_read_in_another_run_of_the_program(tmp_path):
+    code = (
+        "import sys, taut as tf\n"
+        "def note(x):\n"
+        "    print('computed')\n"
+        "    return x\n"
+        "scale = tf.constant(2.0)\n"
+        "data = tf.data.Dataset.from_tensor_slices({'a': [1, 2]}).shuffle(2, seed=1)\n"
+        "data = data.map(lambda row: tf.py_function(note, [row['a']], tf.int32)).map(lambda x: tf.cast(x, tf.float32) * scale)\n"
+        "print(sorted(float(x) for x in data.snapshot(sys.argv[1])))\n"
+    )
+    (program := tmp_path / "program.py").write_text(code)
+    command = [sys.executable, "-W", "ignore", str(program), str(tmp_path / "snapshot")]
+    runs = [subprocess.run(command, capture_output=True, text=True).stdout.split("\n") for _ in range(2)]
+    assert [len(lines) for lines in runs] == [4, 2] and runs[0][-2:] == runs[1] == ["[2.0, 4.0]", ""]

@@ -12,7 +12,7 @@ from .._ops.py_function import is_trial
 from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, raise_for
 from ..shape import TensorShape
 from ..spec import TensorSpec
-from . import _composites, _epochs, _specs, _stages
+from . import _composites, _epochs, _fingerprints, _specs, _stages
 from ._epochs import function_seed, seed_of
 from ._functions import StageFunction, arguments_of, expanding, step_function
 from ._iterators import DatasetIterator, NumpyIterator, TracedIterator, traced_iterator
@@ -27,6 +27,7 @@ AUTOTUNE = -1
 _MAX_WORKERS = 1024
 
 
+@_fingerprints.noted
 class Dataset(JoinedDatasets, PythonStages):
     """A sequence of elements: tensors, or tuples, lists and dicts of tensors.
 
@@ -52,8 +53,15 @@ class Dataset(JoinedDatasets, PythonStages):
         # The specs of all elements, given those of the first.
         self._of_first: Callable[[Any], Any] = _specs.of_first
         self._options = options or Options()
+        # The method and the arguments that have made it, and a number that those made later exceed.
+        self._made_by: Any = None
+        self._number = _fingerprints.next_number()
         # The classes of ragged and sparse tensors; None for a dataset that has none, or of which they are not known.
         self._composites: list[type] | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _fingerprints.noted_source(cls)
 
     @functools.cached_property
     def _elements(self) -> _specs.MaybeElements:
@@ -93,6 +101,11 @@ class Dataset(JoinedDatasets, PythonStages):
         """A stage that changes the number or the order of the elements."""
         return self._like_this(self._stage(native, lambda: _specs.uniform(self._elements), lambda: self._spec))
 
+    def _made_of(self, name: str, *args: Any) -> Dataset:
+        """The dataset, with a note of what has made it."""
+        self._made_by = (name, args)
+        return self
+
     def _like_this(self, made: Dataset) -> Dataset:
         """A dataset whose elements have the same classes and specs as those of this one."""
         made._composites, made._of_first = self._composites, self._of_first
@@ -127,7 +140,7 @@ class Dataset(JoinedDatasets, PythonStages):
         if not isinstance(options, Options):
             raise TypeError(f"with_options: expected tf.data.Options, got {options!r}")
         made = self._same(self._native)
-        made._options = self._options.merge(options)
+        made._made_by, made._options = self._made_by, self._options.merge(options)
         return made
 
     # Sources.
@@ -136,15 +149,16 @@ class Dataset(JoinedDatasets, PythonStages):
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """Creates a dataset of the rows of tensors."""
         if (of_datasets := rows_of_datasets(tensors)) is not None:
-            return of_datasets
+            return of_datasets._made_of("from_tensor_slices", tensors)
         if _composites.has_composites(rows := as_tensors(tensors)):
             made = Dataset._from_iterators(lambda: _composites.rows(rows), spec=lambda: _composites.row_specs(rows))
             made._composites = _composites.kinds(rows)
-            return made._with_cardinality(_composites.count(rows))
+            return made._with_cardinality(_composites.count(rows))._made_of("from_tensor_slices", rows)
         known = _specs.exactly(_specs.rows(_specs.specs_of(rows)))
         if has_traced(rows):
             return Dataset._of_traced("from_tensor_slices", known.each)
-        return Dataset(_native.Dataset.from_tensor_slices(boxed(rows)), lambda: known)
+        made = Dataset(_native.Dataset.from_tensor_slices(boxed(rows)), lambda: known)
+        return made._made_of("from_tensor_slices", rows)
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
@@ -154,11 +168,11 @@ class Dataset(JoinedDatasets, PythonStages):
             return Dataset._of_traced("from_tensors", known.each)
         if any(isinstance(leaf, Dataset) for leaf in nest.flatten(element)):
             made = Dataset._from_iterators(lambda: iter([element]), spec=lambda: known.each)
-            return made._with_cardinality(1)
+            return made._with_cardinality(1)._made_of("from_tensors", element)
         made = Dataset(_native.Dataset.from_tensors(boxed(element)), lambda: known)
         if _composites.has_composites(element):
             made._composites = _composites.kinds(element)
-        return made
+        return made._made_of("from_tensors", element)
 
     @staticmethod
     def from_generator(

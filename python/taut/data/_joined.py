@@ -11,7 +11,7 @@ from .. import _native, nest
 from .._ops.random import has_seed
 from ..spec import TensorSpec
 from ..type_spec import DatasetSpec
-from . import _specs, _stages
+from . import _fingerprints, _specs, _stages
 from ._epochs import seed_of, seeded
 from ._options import DatasetOptions
 
@@ -22,6 +22,7 @@ INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
 
+@_fingerprints.noted
 class JoinedDatasets:
     """The part of `Dataset` whose functions take several datasets."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +15,7 @@ from .._ops.random import has_seed
 from ..errors import InvalidArgumentError, OpError, OutOfRangeError
 from ..spec import TensorSpec
 from ..type_spec import DatasetSpec
-from . import _composites, _files, _specs, _stages
+from . import _composites, _files, _fingerprints, _specs, _stages
 from ._epochs import next_epoch, seed_of
 from ._functions import StageFunction, arguments_of, expanding, step_function
 from ._iterators import DatasetIterator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ._dataset import Dataset
 
 
+@_fingerprints.noted
 class PythonStages:
     """The part of `Dataset` whose stages are generators."""
 
@@ -323,8 +325,10 @@ class PythonStages:
     ) -> Dataset:
         """The elements, written to a folder by the first iteration and read from there by the next ones.
 
-        `shard_func` and `reader_func` are those of `save` and `load`.
+        `shard_func` and `reader_func` are those of `save` and `load`. The folder has a folder for each pipeline, by its stages,
+        their arguments and the code of their functions: what was written for another one is not read.
         """
+        path = os.path.join(path, _fingerprints.fingerprint(self))
         shard = None if shard_func is None else StageFunction("snapshot", shard_func, arguments_of(self._spec)).run
 
         def elements() -> Iterator:
