@@ -66,11 +66,11 @@ def batched_spec(structure: Any, classes: list[type], size: int | None) -> Any:
 
 def _spec_of_batch(spec: Any, kind: type, size: int | None) -> Any:
     if isinstance(spec, ExtensionTypeSpec):
-        return _with_all(spec, lambda part: _spec_of_batch(part, getattr(part, "value_type", _native.Tensor), size))
+        return _with_all(spec, lambda part: _spec_of_batch(part, _native.Tensor, size))
     shape = getattr(spec, "shape", None)
     if shape is None or shape.rank is None:
         return None
-    if kind is RaggedTensor:
+    if kind is RaggedTensor or isinstance(spec, RaggedTensorSpec):
         rank = getattr(spec, "ragged_rank", 0) + 1
         splits = getattr(spec, "row_splits_dtype", dtypes.int64)
         return RaggedTensorSpec([size, *shape], spec.dtype, rank, splits)
