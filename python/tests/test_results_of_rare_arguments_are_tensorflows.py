@@ -291,3 +291,13 @@ def test_windows_without_elements():
     for window in (tf.signal.hann_window, tf.signal.hamming_window):
         assert window(0).shape == [0] and window(1).numpy().tolist() == [1.0]
         assert window(0, periodic=False).shape == [0]
+
+
+def test_successes_of_trials_with_an_unknown_chance_are_unknown():
+    counts = np.array([5, 5, 5, 0, 0, 0], np.float32)
+    chances = np.array([0, 1, NAN, -10, 10, NAN], np.float32)
+    expected = [0.0, 5.0, NAN, 0.0, 0.0, 0.0]
+    generator = tf.random.Generator.from_seed(12345)
+    assert np.array_equal(generator.binomial([6], counts, chances, tf.float32), expected, equal_nan=True)
+    made = tf.random.stateless_binomial([6], [1, 2], counts, chances, tf.float32)
+    assert np.array_equal(made, expected, equal_nan=True)

@@ -399,7 +399,10 @@ def draw_binomial(key: Tensor, shape: list[int], trials: Tensor, chances: Tensor
     many = trials * rare >= _MANY_SUCCESSES
     few = _few_successes(key, shape, raw.where(many, raw.zeros_like(trials), trials), rare)
     found = raw.where(many, _many_successes(fold_in(key, -1), shape, trials, rare, many), few)
-    return raw.where(chances > 0.5, trials - found, found)
+    found = raw.where(chances > 0.5, trials - found, found)
+    # Trials with an unknown chance have an unknown number of successes.
+    unknown = raw.logical_and(raw.is_nan(chances), trials > 0)
+    return raw.where(unknown, raw.full(shape, np.nan, dtypes.float64), found)
 
 
 #: The expected number of successes from which rejection is faster than waiting times; it is valid from 10.
