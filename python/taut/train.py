@@ -277,7 +277,7 @@ def _read_folder_state(folder: str, name: str = "checkpoint") -> dict[str, list[
     found: dict[str, list[str]] = {}
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
-            for key, value in re.findall(r"^(\w+): (.*)$", file.read(), re.MULTILINE):
+            for key, value in re.findall(r"^\s*(\w+): (.*?)\s*$", file.read(), re.MULTILINE):
                 found.setdefault(key, []).append(json.loads(value) if value.startswith('"') else value)
     except FileNotFoundError:
         pass

@@ -241,3 +241,10 @@ def test_checkpoints_without_variables_yet_are_parts_of_others(tmp_path):
     later.v, later.second.v = tf.Variable(0.0), tf.Variable(0.0)
     status.assert_consumed()
     assert (float(later.v), float(later.second.v)) == (1.0, 3.0)
+
+
+def test_the_state_of_a_folder_may_be_indented(tmp_path):
+    (tmp_path / "checkpoint").write_text('\n  model_checkpoint_path: "./m-2"\n  all_model_checkpoint_paths: "./m-2" \n')
+    state = tf.train.get_checkpoint_state(str(tmp_path))
+    assert state.model_checkpoint_path == os.path.join(str(tmp_path), "./m-2")
+    assert len(state.all_model_checkpoint_paths) == 1

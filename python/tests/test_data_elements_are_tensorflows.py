@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import sqlite3
 import typing
 
 import numpy as np
@@ -361,3 +363,58 @@ def test_states_that_are_sparse():
     assert values(scanned) == [[[0, 0], [0, 0]], [[0, 0], [0, 0]], [[1, 0], [0, -1]]]
     reduced = Dataset.range(4).reduce(none, lambda s, x: one(s.values[0] + x))
     assert tf.sparse.to_dense(reduced).numpy().tolist() == [[6, 0], [0, -6]]
+
+
+def test_specs_of_batches_of_parsed_examples_fit_every_batch():
+    def example(numbers, text):
+        feature = {
+            "numbers": tf.train.Feature(int64_list=tf.train.Int64List(value=numbers)),
+            "text": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text])),
+        }
+        return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
+
+    messages = [
+        example([1], b"x"),
+        example([1, 2], b"y"),
+        example([], b"z"),
+        example([4, 5, 6], b"w"),
+        example([7], b"v"),
+    ]
+    text = tf.io.FixedLenFeature([], tf.string)
+    batches = Dataset.from_tensor_slices(messages).batch(2)
+    parsed = batches.map(lambda x: tf.io.parse_example(x, {"numbers": tf.io.VarLenFeature(tf.int64), "text": text}))
+    assert parsed.element_spec == {
+        "numbers": tf.SparseTensorSpec([None, None], tf.int64), "text": Spec([None], tf.string)
+    }  # fmt: skip
+
+    @tf.function(input_signature=[parsed.element_spec])
+    def total(element):
+        return tf.reduce_sum(tf.sparse.to_dense(element["numbers"])), tf.size(element["text"])
+
+    assert [tuple(map(int, total(element))) for element in parsed] == [(4, 2), (15, 2), (7, 1)]
+    ragged = batches.map(lambda x: tf.io.parse_example(x, {"numbers": tf.io.RaggedFeature(tf.int64), "text": text}))
+    assert ragged.element_spec["numbers"] == tf.RaggedTensorSpec([None, None], tf.int64, 1, tf.int32)
+    words = Dataset.from_tensor_slices(["a b", "c", "d"]).batch(2).map(tf.strings.split)
+    assert words.element_spec == tf.RaggedTensorSpec([None, None], tf.string, 1, tf.int64)
+
+
+@pytest.mark.parametrize(
+    "column, dtype, wanted",
+    [
+        ("a", tf.int32, [123, 45]),
+        ("a", tf.float64, [123.0, 45.0]),
+        ("a", tf.bool, [True, True]),
+        ("b", tf.bool, [True, False]),
+        ("b", tf.string, [b"7", b"0"]),
+        ("c", tf.int32, [1, 2]),
+        ("c", tf.float64, [1.5, 2.5]),
+    ],
+)
+def test_columns_of_a_database_are_converted(tmp_path, column, dtype, wanted):
+    path = str(tmp_path / "a.db")
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        base.execute("create table t(a varchar, b int, c real)")
+        base.executemany("insert into t values(?, ?, ?)", [("123", 7, 1.5), ("45", 0, 2.5)])
+        base.commit()
+    made = tf.data.experimental.SqlDataset("sqlite", path, f"select {column} from t", (dtype,))
+    assert [row[0].numpy().item() if dtype != tf.string else row[0].numpy() for row in made] == wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,7 +90,12 @@ class SqlDataset(Dataset):
 
 
 def _cell(value: Any, kind: Any) -> Any:
-    """A value of a row; NULL is 0 or the empty string."""
+    """A value of a row, converted as SQLite does it: NULL is 0 or the empty string, and a text the number that it begins with."""
     if kind == dtypes.string:
         return _native.string_tensor("" if value is None else value if isinstance(value, bytes) else str(value))
-    return _native.own_tensor(0 if value is None else value, kind)
+    if isinstance(value, (str, bytes)):
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        number = re.match(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?" if kind.is_floating else r"\s*[+-]?\d+", text)
+        value = 0 if number is None else (float if kind.is_floating else int)(number[0])
+    value = value or 0
+    return _native.own_tensor(bool(value) if kind == dtypes.bool else value if kind.is_floating else int(value), kind)

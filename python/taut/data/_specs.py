@@ -68,7 +68,12 @@ def of_first(structure: Any) -> Any:
     """The specs of a first element as those of all: without the size of the first axis, which is the one that varies in rows,
     batches and masked elements.
     """
-    return _resized(structure, lambda shape: [None, *shape[1:]] if shape.rank else shape)
+
+    def one(spec: Any) -> Any:
+        is_composite = isinstance(spec, (RaggedTensorSpec, SparseTensorSpec))
+        return resized_spec(spec, [None, *spec.shape[1:]]) if is_composite and spec.shape.rank else spec
+
+    return nest.map_structure(one, _resized(structure, lambda shape: [None, *shape[1:]] if shape.rank else shape))
 
 
 def resized_spec(spec: Any, shape: list) -> Any:
