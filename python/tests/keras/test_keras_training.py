@@ -322,3 +322,22 @@ def test_a_distributed_dataset_of_one_process():
     assert histories[0] == histories[1]
     with pytest.raises(ValueError, match="`y` should not be passed"):
         model.fit(rows, np.ones(6))
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_an_empty_dataset_trains_nothing_and_builds_the_model():
+    """As in Keras 3 on TensorFlow 2.21: there are no logs, and the weights have their initial values."""
+    rows = tf.data.Dataset.from_tensor_slices((np.ones((3, 2), "float32"), np.ones((3, 1), "float32")))
+    empty = rows.batch(8, drop_remainder=True)
+
+    def compiled():
+        model = keras.Sequential([keras.layers.Dense(1)])
+        model.compile("sgd", "mse", metrics=["mae"])
+        return model
+
+    model = compiled()
+    assert model.fit(empty, epochs=2, verbose=0).history == {}
+    assert [weight.shape for weight in model.get_weights()] == [(2, 1), (1,)]
+    assert set(model.fit(rows.batch(2), verbose=0).history) == {"loss", "mae"}
+    assert model.fit(empty, verbose=0).history == {}
+    assert compiled().evaluate(empty, verbose=0) == [] and compiled().evaluate(empty, verbose=0, return_dict=True) == {}

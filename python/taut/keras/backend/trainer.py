@@ -281,7 +281,9 @@ class Trainer(base_trainer.Trainer):
                     if self.stop_training:
                         break
             logs = self._end_epoch(logs, is_training=True)
-            epoch_logs = dict(self._get_metrics_result_or_logs(logs))
+            if not logs:
+                self._build_without_batches(x)
+            epoch_logs = dict(self._get_metrics_result_or_logs(logs)) if logs else {}
             if validation is not None and self._should_eval(epoch, validation_freq):
                 epoch_logs.update(self._validate(validation, callbacks))
             callbacks.on_epoch_end(epoch, epoch_logs)
@@ -355,7 +357,7 @@ class Trainer(base_trainer.Trainer):
                 if self.stop_evaluating:
                     break
         logs = self._end_epoch(logs, is_training=False)
-        logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
+        logs = pythonify_logs(self._get_metrics_result_or_logs(logs)) if logs else {}
         callbacks.on_test_end(logs)
         return logs if return_dict else self._flatten_metrics_in_order(logs)
 
@@ -384,6 +386,11 @@ class Trainer(base_trainer.Trainer):
                     break
         callbacks.on_predict_end()
         return concatenated(results)
+
+    def _build_without_batches(self, x):
+        """Builds a model that an empty dataset trains, as its first batch would."""
+        if isinstance(x, tf.data.Dataset) and not all(layer.built for layer in self._flatten_layers()):
+            self._symbolic_build(data_batch=x.element_spec)
 
     def _end_epoch(self, logs, is_training):
         """The logs of an epoch: those of all processes that train together."""
