@@ -235,3 +235,10 @@ def test_a_process_without_a_launcher_is_in_no_cluster():
     assert resolver.cluster_spec().jobs == [] and resolver.cluster_spec().as_dict() == {}
     with pytest.raises(ValueError, match="implementation"):
         tf.distribute.experimental.CommunicationOptions(implementation=3)
+
+
+def test_a_snapshot_of_a_table_with_text(tables, tmp_path):
+    batches = tf.data.experimental.make_csv_dataset(tables, 3, num_epochs=1, shuffle=False)
+    written = batches.snapshot(str(tmp_path / "snapshot"))
+    for _ in range(2):
+        assert [batch["s"].numpy().tolist() for batch in written] == [[b"a"] * 3, [b"b"] * 3, [b"c"] * 3]

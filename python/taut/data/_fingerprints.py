@@ -103,7 +103,7 @@ def _add(put: Callable[[bytes], None], value: Any, seen: dict[int, Any]) -> None
     if isinstance(value, _PLAIN):
         put(repr(value).encode())
     elif isinstance(value, StringTensor):
-        parts(list(value.shape), value.numpy().tolist())
+        parts(list(value.shape), np.asarray(value.numpy(), object).tolist())
     elif isinstance(value, np.ndarray) and value.dtype == object:
         parts(list(value.shape), value.tolist())
     elif isinstance(value, (np.ndarray, np.generic, _native.Array, _native.Variable)):
