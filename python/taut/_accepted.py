@@ -201,6 +201,7 @@ ACCEPTED: dict[str, dict[str, str]] = {
     "taut.ragged_tensor.RaggedTensor.__array__": {"copy": "an array of rows is always a copy"},
     "taut.ragged_tensor.RaggedTensor.from_nested_row_lengths": {"validate": _ROWS_CHECKED},
     "taut.ragged_tensor.RaggedTensor.from_nested_row_splits": {"validate": _ROWS_CHECKED},
+    "taut.ragged_tensor.RaggedTensor.from_nested_value_rowids": {"validate": _ROWS_CHECKED},
     "taut.ragged_tensor.RaggedTensor.from_row_lengths": {"validate": _ROWS_CHECKED},
     "taut.ragged_tensor.RaggedTensor.from_row_limits": {"validate": _ROWS_CHECKED},
     "taut.ragged_tensor.RaggedTensor.from_row_splits": {"validate": _ROWS_CHECKED},

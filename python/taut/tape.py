@@ -58,12 +58,18 @@ class GradientTape(_native.GradientTape):
     np.float32(6.0)
     """
 
+    #: How many nested bodies of loops and branches were being traced when the tape was made.
+    _bodies = 0
+
     def __new__(
         cls, persistent: bool = False, watch_accessed_variables: bool = True, memory_budget: Any = None
     ) -> GradientTape:
         """Creates a tape; in a `with` statement it records."""
         make, args = super().__new__, (cls, persistent, watch_accessed_variables, memory_budget)
-        return call_recorded(make, *args)
+        made = call_recorded(make, *args)
+        if _native.is_tracing():
+            made._bodies = _native.body_depth()
+        return made
 
     def watch(self, tensor: TensorLike) -> None:
         """Starts recording these tensors and variables."""
@@ -92,9 +98,25 @@ class GradientTape(_native.GradientTape):
             output_gradients = nest.flatten(output_gradients)
         if has_strings:
             return self._gradient_of_numbers(target, sources, output_gradients, unconnected)
+        if _native.is_tracing() and _native.body_depth() > self._bodies:
+            return self._gradient_in_body(target, sources, output_gradients, unconnected)
         if was_resized:
             return self._gradient_of_resized(target, sources, output_gradients, unconnected)
         return super().gradient(target, sources, output_gradients, unconnected)
+
+    def _gradient_in_body(self, target: Any, sources: Any, output_gradients: Any, unconnected: str) -> Any:
+        """The gradient in a loop or branch of what was recorded outside of it. The tape records the loop or branch as a whole,
+        so it knows nothing of the ops in it: with a target that is computed there, the function runs op by op.
+        """
+        found = super().gradient(target, sources, output_gradients, "none")
+        flat = nest.flatten(found)
+        if flat and all(gradient is None for gradient in flat):
+            text = "the tape records the loop or branch as a whole, and the target is computed in it"
+            refuse("GradientTape.gradient", f"{text}\n  help: make the tape inside of it", DynamicShapeError)
+        if unconnected == "zero":
+            flat = [raw.zeros_like(x) if one is None else one for x, one in zip(nest.flatten(sources), flat)]
+            found = nest.pack_sequence_as(sources, flat)
+        return found
 
     def _gradient_of_numbers(self, target: Any, sources: Any, output_gradients: Any, unconnected: str) -> Any:
         """The gradient where targets or sources are strings, which have none: their zeros are empty strings."""

@@ -127,3 +127,56 @@ def test_tangents_have_the_structure_of_the_primals():
     with tf.autodiff.ForwardAccumulator(x, [1.0, 0.0]) as accumulator:
         y = x * x
     np.testing.assert_array_equal(accumulator.jvp(y), [2, 0])
+
+
+def test_a_tape_around_a_loop_gives_the_gradient_of_what_the_loop_computes():
+    """TensorFlow 2.21's answers. The function runs op by op: the tape records a traced loop as a whole."""
+    v = tf.Variable(3.0)
+
+    def loop(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            square, total = x * x, tf.constant(0.0)
+            for _ in tf.range(3):
+                total += tape.gradient(square * 2.0, x)
+        return total
+
+    def branch(x):
+        with tf.GradientTape(persistent=True) as tape:
+            square = v * v
+            return tf.cond(x > 0.0, lambda: tape.gradient(square * 3.0, v), lambda: x)
+
+    def rows(x):
+        with tf.GradientTape(persistent=True) as tape:
+            square = v * v
+            return tf.map_fn(lambda e: tape.gradient(square * e, v), tf.constant([1.0, 2.0]))
+
+    def zeros(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            square, total = x * x, tf.constant(0.0)
+            for _ in tf.range(3):
+                total += tape.gradient(square * 2.0, x, unconnected_gradients="zero")
+        return total
+
+    for function, expected in ((loop, 60.0), (branch, 18.0), (rows, [6.0, 12.0]), (zeros, 60.0)):
+        with pytest.warns(RuntimeWarning, match="records the loop or branch as a whole"):
+            assert np.allclose(tf.function(function)(tf.constant(5.0)), expected), function.__name__
+
+
+def test_a_tape_around_a_loop_gives_the_gradient_of_what_was_computed_before():
+    @tf.function
+    def function(x, y):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch((x, y))
+            square = x * x
+        total = tf.constant(0.0)
+        for _ in tf.range(3):
+            own, other = tape.gradient(square, [x, y])
+            total += own
+            assert other is None
+            total += sum(tape.gradient(square, [x, y], unconnected_gradients="zero"))
+        return total
+
+    assert float(function(tf.constant(5.0), tf.constant(1.0))) == 60.0
+    assert function.trace_count == 1

@@ -289,11 +289,23 @@ pub fn trace_only<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    Ok(trace_for_writes(py, body, args, kwargs)?.0)
+}
+
+/// As [`trace_only`], and whether the function writes to variables.
+#[pyfunction]
+#[pyo3(signature = (body, *args, **kwargs))]
+pub fn trace_for_writes<'py>(
+    py: Python<'py>,
+    body: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<(Bound<'py, PyAny>, bool)> {
     let arguments = arguments(args, kwargs)?.with_static_strings(py)?;
     let body = body.clone().unbind();
     let specs: Vec<taut_core::Spec> =
         tensors(&arguments).into_iter().map(|tensor| tensor.spec().clone()).collect();
-    let result = call_back(py, || {
+    let (result, writes) = call_back(py, || {
         let traced = taut_core::record::without_recording(|| {
             taut_core::graph::trace_function(&specs, true, None, |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
@@ -301,15 +313,21 @@ pub fn trace_only<'py>(
                 Ok((tensors(&results).into_iter().cloned().collect(), results))
             })
         });
-        traced.map(|(_, results)| strip_values(results))
+        traced.map(|(traced, results)| (strip_values(results), traced.states.iter().any(|used| used.writes)))
     })?;
-    result.object(py)
+    Ok((result.object(py)?, writes))
 }
 
 /// Begins a part of a thread's work in which functions are traced for the very variables that they are given, or ends it.
 #[pyfunction]
 pub fn bind_variables_by_identity(begins: bool) {
     taut_autodiff::bind_by_identity(begins);
+}
+
+/// How many nested bodies of loops and branches are being traced on this thread.
+#[pyfunction]
+pub fn body_depth() -> usize {
+    taut_core::graph::body_depth()
 }
 
 /// Whether a function is being traced on this thread.

@@ -78,8 +78,8 @@ mod _native {
     use super::frontier::Frontier;
     #[pymodule_export]
     use super::function::{
-        Function, InitScope, bind_variables_by_identity, is_tracing, num_traced_calls, placeholder,
-        trace_only,
+        Function, InitScope, bind_variables_by_identity, body_depth, is_tracing, num_traced_calls,
+        placeholder, trace_for_writes, trace_only,
     };
     #[pymodule_export]
     use super::io::{
