@@ -1,5 +1,7 @@
 """Iterators in traced functions deliver an element per run, as in TensorFlow, and tracing computes none in vain."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -277,3 +279,56 @@ def test_batches_of_one_size_keep_the_plan():
     step = tf.function(lambda: next(iterator))
     assert [step().numpy().tolist() for _ in range(2)] == [[0, 1, 2], [3, 4, 5]]
     assert step.plan().peak_bytes >= 0
+
+
+@pytest.mark.filterwarnings("ignore:.*runs op by op")
+def test_variables_that_functions_of_datasets_assign_have_their_values():
+    # TensorFlow 2.21: (10, 20), ((66, 6), (165, 15)) and ((3, 3), (6, 6)).
+    v = tf.Variable(0)
+
+    def counted(x):
+        return x + tf.cast(v.assign_add(1), tf.int64)
+
+    @tf.function
+    def after_a_loop():
+        for _ in tf.data.Dataset.range(10).map(counted):
+            pass
+        return v
+
+    assert (int(after_a_loop()), int(after_a_loop())) == (10, 20)
+    v.assign(0)
+    stages = {
+        "map": lambda: tf.data.Dataset.range(3).map(counted),
+        "captured": lambda data=tf.data.Dataset.range(3).map(counted): data,
+        "filter": lambda: tf.data.Dataset.range(3).filter(lambda x: counted(x) >= 0),
+        "scan": lambda: tf.data.Dataset.range(3).scan(np.int64(0), lambda state, x: (state, counted(x))),
+        "behind": lambda: tf.data.Dataset.range(3).map(counted).batch(1).prefetch(1).unbatch(),
+    }
+    for name, made in stages.items():
+        total = tf.function(lambda made=made: (made().reduce(np.int64(0), lambda s, x: s + 1), v.read_value())[1])
+        v.assign(0)
+        assert (int(total()), int(total())) == (3, 6), name
+
+    data = tf.data.Dataset.range(3).map(lambda x: tf.cast(v.assign_add(1), tf.int64))
+
+    @tf.function
+    def in_a_loop(data):
+        both, own = tf.constant(0, tf.int64), tf.constant(0, tf.int64)
+        for x in data:
+            both, own = both + tf.cast(v, tf.int64) * 10 + x, own + x
+        return both, own
+
+    v.assign(0)
+    assert [tuple(map(int, in_a_loop(data))) for _ in range(2)] == [(66, 6), (165, 15)]
+
+
+def test_functions_of_datasets_that_read_variables_keep_the_plan():
+    v = tf.Variable(2, dtype=tf.int64)
+
+    @tf.function
+    def total():
+        return tf.data.Dataset.range(3).map(lambda x: x * v).reduce(np.int64(0), lambda s, x: s + x) + v
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (int(total()), int(v.assign(3)), int(total())) == (8, 3, 12)

@@ -16,7 +16,7 @@ from .. import _native, dtypes, nest
 from ..function import NeedsArgumentError, register_argument
 from ..spec import TensorSpec
 from ..type_spec import DatasetSpec
-from . import _specs
+from . import _epochs, _specs
 from ._dataset import Dataset
 from ._iterators import TracedIterator, traced_iterator
 
@@ -110,6 +110,8 @@ class _StandIn(Dataset):
 def _as_argument(dataset: Dataset) -> Any:
     """What stands for a dataset in a signature; the dataset itself, if its elements may have different specs."""
     elements, count = dataset._elements, dataset._native.cardinality()
+    if _epochs.assigns_variables(dataset._native):
+        return dataset
     if elements is None or count > _LARGEST or not all(map(_is_known, nest.flatten([elements.each, elements.last]))):
         return dataset
     number = _numbers_by_dataset.get(dataset)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _native, _raw_ops as raw, dtypes, nest
+from .._common import refuse
 from .._ops.py_function import is_trial
 from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, raise_for
 from ..shape import TensorShape
@@ -261,7 +262,7 @@ class Dataset(JoinedDatasets, PythonStages):
             workers = _workers("map", num_parallel_calls)
         function = StageFunction("map", map_func, arguments_of(self._spec), as_element)
         made = self._stage(
-            self._native.map(function, workers, function_seed()),
+            _epochs.noted(self._native.map(function, workers, function_seed()), function.assigns),
             lambda: _specs.mapped(self._elements, lambda each: function.results(arguments_of(each))),
             lambda: function.spec,
         )
@@ -270,11 +271,13 @@ class Dataset(JoinedDatasets, PythonStages):
 
     def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Keeps the elements for which a function returns true."""
-        return self._uniform(self._native.filter(self._predicate("filter", predicate), function_seed()))
+        function = self._predicate("filter", predicate)
+        return self._uniform(_epochs.noted(self._native.filter(function, function_seed()), function.assigns))
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
         """Takes elements until a function returns false."""
-        return self._uniform(self._native.take_while(self._predicate("take_while", predicate), function_seed()))
+        function = self._predicate("take_while", predicate)
+        return self._uniform(_epochs.noted(self._native.take_while(function, function_seed()), function.assigns))
 
     def _predicate(self, stage: str, predicate: Callable) -> StageFunction:
         function = StageFunction(stage, predicate, arguments_of(self._spec))
@@ -563,8 +566,18 @@ class Dataset(JoinedDatasets, PythonStages):
             return self._start()
         return self._traced_iterator(self._spec_of_all() or self._first_spec())
 
+    def _check_plan(self) -> None:
+        """Raises an error if a function that takes elements cannot have a plan: values of variables are read before it runs."""
+        if _epochs.assigns_variables(self._native):
+            refuse(
+                "iter",
+                "functions of the dataset assign variables, whose values depend on the elements",
+                DynamicShapeError,
+            )
+
     def _traced_iterator(self, spec: Any) -> TracedIterator:
         """An iterator of the function being traced, over elements with these specs."""
+        self._check_plan()
         return traced_iterator(lambda _inputs: self, [], spec)
 
     def _count_in_trace(self) -> tuple[int, Any]:

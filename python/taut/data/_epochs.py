@@ -1,4 +1,6 @@
-"""Stages of datasets that draw random numbers: their seeds, and how often they have been iterated over."""
+"""Stages of datasets that draw random numbers: their seeds, and how often they have been iterated over; and those that assign
+variables.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,22 @@ from .._ops.random import has_seed
 _seeds: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
 #: The number of iterations that have begun, by stage.
 _epochs: weakref.WeakKeyDictionary[_native.Dataset, int] = weakref.WeakKeyDictionary()
+
+
+#: The stages whose functions assign variables.
+_assigning: weakref.WeakSet[_native.Dataset] = weakref.WeakSet()
+
+
+def noted(stage: _native.Dataset, assigns: bool) -> _native.Dataset:
+    """Notes whether the function of a stage assigns variables, and returns the stage."""
+    if assigns:
+        _assigning.add(stage)
+    return stage
+
+
+def assigns_variables(last: _native.Dataset) -> bool:
+    """Whether a function of the stages up to this one assigns variables."""
+    return bool(_assigning) and any(stage in _assigning for stage in _stages(last))
 
 
 def seeded(stage: _native.Dataset, seed: int) -> _native.Dataset:

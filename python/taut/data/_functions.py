@@ -61,6 +61,8 @@ class StageFunction:
         self._arguments = arguments if arguments is not None and all(map(_can_be_traced, flat)) else None
         self._is_open = self._arguments is not None and _has_open_sizes(self._arguments)
         self._first: Any = None
+        #: Whether the code assigns variables, if it was traced.
+        self.assigns = False
         #: Why the code is called for each element; None if it is not, or if that is not known yet.
         self._untraceable: tuple[type[Exception], str] | None = None
         #: What is known of the results of such a function.
@@ -120,7 +122,8 @@ class StageFunction:
         if is_trial():
             function = self._code
         with _outside_of_traces():
-            made = _native.trace_only(function, *nest.pack_sequence_as(arguments, flat))
+            made, assigns = _native.trace_for_writes(function, *nest.pack_sequence_as(arguments, flat))
+        self.assigns |= assigns
         return _specs.specs_of(made)
 
     @functools.cached_property

@@ -253,6 +253,7 @@ class DatasetIterator(Iterator):
 
     def _captured(self) -> TracedIterator:
         """This iterator in a traced function that uses it without taking it as an argument."""
+        self._dataset._check_plan()
         return TracedIterator(lambda _inputs: self, [], self._dataset._spec_of_all() or self._next_spec())
 
 

@@ -16,7 +16,7 @@ from ..errors import InvalidArgumentError, OpError, OutOfRangeError
 from ..spec import TensorSpec
 from ..type_spec import DatasetSpec
 from . import _composites, _files, _fingerprints, _specs, _stages
-from ._epochs import next_epoch, seed_of
+from ._epochs import assigns_variables, next_epoch, noted, seed_of
 from ._functions import StageFunction, arguments_of, expanding, step_function
 from ._iterators import DatasetIterator
 from ._joined import INFINITE_CARDINALITY
@@ -49,9 +49,11 @@ class PythonStages:
         elements: Callable[[], Iterator],
         known: Callable[[], _specs.MaybeElements] = lambda: None,
         spec: Callable[[], Any] = lambda: None,
+        assigns: bool = False,
     ) -> Dataset:
         made = self._from_iterators(elements, known, spec)
         made._options = self._options
+        noted(made._native, assigns or assigns_variables(self._native))
         return made
 
     def _as_endless(self, made: Dataset) -> Dataset:
@@ -75,6 +77,7 @@ class PythonStages:
         return self._python_stage(
             lambda: _stages.scanned(self, state, step.run),
             spec=lambda: None if step.spec is None else _stages.scan_pair(step.spec)[1],
+            assigns=step.assigns,
         )._with_cardinality(self._native.cardinality())
 
     def unique(self, name: str | None = None) -> Dataset:

@@ -90,7 +90,7 @@ class SqlDataset(Dataset):
 
 
 def _cell(value: Any, kind: Any) -> Any:
-    """A value of a row, converted as SQLite does it: NULL is 0 or the empty string, and a text the number that it begins with."""
+    """A value of a row, converted as by SQLite: NULL is 0 or the empty string, and a text the number that it begins with."""
     if kind == dtypes.string:
         return _native.string_tensor("" if value is None else value if isinstance(value, bytes) else str(value))
     if isinstance(value, (str, bytes)):
