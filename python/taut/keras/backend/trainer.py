@@ -263,6 +263,7 @@ class Trainer(base_trainer.Trainer):
             steps_per_execution=self.steps_per_execution,
         )
         iterator.reset()
+        self._build_for_batches_of(x)
         callbacks = self._callback_list(callbacks, verbose, epochs, iterator, add_history=True)
 
         self.stop_training = False
@@ -386,6 +387,22 @@ class Trainer(base_trainer.Trainer):
                     break
         callbacks.on_predict_end()
         return concatenated(results)
+
+    def _build_for_batches_of(self, x):
+        """Builds a `Sequential` for batches of any size, where the first batch would build it for its own."""
+        from keras.src.models.sequential import Sequential
+
+        if self.built or self.run_eagerly or not isinstance(self, Sequential):
+            return
+        if isinstance(x, tf.data.Dataset):
+            # No element is computed for this.
+            x = None if x._spec is None else data_adapter_utils.unpack_x_y_sample_weight(x._spec)[0]
+            rows = x.shape[0] if isinstance(x, tf.TensorSpec) and x.shape.rank else None
+        else:
+            rows = None
+        sizes = list(x.shape)[1:] if isinstance(x, (np.ndarray, tf.Tensor, tf.TensorSpec)) and len(x.shape) else [None]
+        if None not in sizes:
+            self.build((rows, *sizes))
 
     def _build_without_batches(self, x):
         """Builds a model that an empty dataset trains, as its first batch would."""
