@@ -208,8 +208,10 @@ def test_reprs_say_what_an_object_is(tmp_path):
     status = tf.train.Checkpoint(v=tf.Variable(0.0), w=tf.Variable(0.0)).restore(path)
     assert repr(status) == "<tf.train status: 1 restored, 0 without a variable, 1 not in the file>"
     assert repr(tf.train.CheckpointManager(checkpoint, str(tmp_path / "b"), 1)).endswith("the latest None>")
-    assert repr(tf.data.Dataset.range(1)) == "<tf.data.Dataset of 1 element>"
+    spec = "element_spec=TensorSpec(shape=(), dtype=tf.int64, name=None)"
+    assert repr(tf.data.Dataset.range(1)) == f"<tf.data.Dataset of 1 element, {spec}>"
+    assert repr(tf.data.Dataset.from_generator(lambda: iter([1]))) == "<tf.data.Dataset of unknown length>"
     iterator = iter(tf.data.Dataset.range(2))
     next(iterator)
-    assert repr(iterator) == "<tf.data iterator at element 1 of epoch 0 of <tf.data.Dataset of 2 elements>>"
+    assert repr(iterator) == f"<tf.data iterator at element 1 of epoch 0 of <tf.data.Dataset of 2 elements, {spec}>>"
     assert repr(tf.random.Generator.from_seed(3)) == "<tf.random.Generator with state [3, 0]>"
