@@ -478,7 +478,7 @@ class Trainer(base_trainer.Trainer):
 
 
 class MetricsOfKeras2:
-    """`model.compiled_metrics` of Keras 2. As in Keras on TensorFlow, means, such as that of the loss, are those of predictions."""
+    """`model.compiled_metrics` of Keras 2. As in Keras on TensorFlow, means, that of the loss too, are those of predictions."""
 
     def __init__(self, model: Trainer) -> None:
         self._model = model
