@@ -87,6 +87,31 @@ def test_a_trial_trace_that_fails_keeps_the_traces_of_the_function():
     assert concrete(tf.ones([2])).numpy().tolist() == [2.0, 2.0]
 
 
+def test_numpy_scalars_are_tensors_in_arguments():
+    @tf.function
+    def f(x, factor):
+        return x * factor
+
+    x = tf.constant([1.0, 2.0])
+    for kind in (np.float32, np.float16, np.int64, np.bool_):
+        before = f.experimental_get_tracing_count()
+        for value in (0, 1):
+            assert f(x, kind(value)).numpy().tolist() == [value, 2 * value]
+        assert f.experimental_get_tracing_count() == before + 1, kind
+
+    @tf.function
+    def total(n):
+        result = tf.constant(0, tf.int64)
+        for i in range(n):
+            result += i
+        return result
+
+    assert [int(total(np.int64(n))) for n in (4, 5)] == [6, 10] and total.experimental_get_tracing_count() == 1
+    # A number of Python stays one, and so does a class.
+    assert f(x, np.float64(3.0)).dtype == tf.float32
+    assert tf.function(lambda dtype: tf.zeros([2], dtype))(np.float32).dtype == tf.float32
+
+
 def test_host_functions_are_decorators():
     @tf.py_function(Tout=tf.float32)
     def twice(x):
