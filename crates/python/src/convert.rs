@@ -321,7 +321,7 @@ fn from_range(range: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 /// Converts a `TensorShape`: to `int32`, or to `int64` for sizes beyond it.
 fn from_shape(shape: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = shape.py();
-    let sizes: Option<Vec<Option<i64>>> = shape.getattr(pyo3::intern!(py, "_sizes"))?.extract()?;
+    let sizes: Option<Vec<Option<i64>>> = shape.getattr(pyo3::intern!(py, "_dims"))?.extract()?;
     let Some(sizes) = sizes.and_then(|sizes| sizes.into_iter().collect::<Option<Vec<i64>>>()) else {
         return Err(PyValueError::new_err(format!("every size must be known, got {}", shape.repr()?)));
     };
