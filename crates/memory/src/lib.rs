@@ -72,7 +72,7 @@ pub use location::Location;
 pub use observer::{BufferObserver, ObservedBuffer, set_buffer_observer};
 pub use record::{is_recording, record};
 pub use report::{Bytes, CategoryUse, MemoryReport, Owner, report};
-pub use reserve::ReserveAllocator;
+pub use reserve::{ReserveAllocator, is_granted};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -3,6 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::thread;
 
 /// Rust's system allocator with a reserve for the moment at which the system refuses memory.
 ///
@@ -114,16 +115,38 @@ fn is_still_exhausted() -> bool {
     !ReserveAllocator::is_filled()
 }
 
+/// Whether the system grants a block of this size now, without the reserve. A list that grows with the data asks before it grows:
+/// otherwise its block would take the reserve, and nothing would be left for the error.
+pub fn is_granted(bytes: usize) -> bool {
+    let Some(block) = take(bytes.max(WORD)) else { return false };
+    // SAFETY: the block came from `take`, and has no user.
+    unsafe { give_back(block) };
+    true
+}
+
+/// How often a request is repeated: between the release of the reserve and the request, another thread may take the reserve again, for
+/// a buffer that it makes.
+const TRIES: usize = 100;
+
 /// The block of a request, which is repeated after the reserve was released.
 #[inline]
 fn or_from_reserve(request: impl Fn() -> *mut u8) -> *mut u8 {
     let block = request();
-    if !block.is_null() {
-        return block;
+    if block.is_null() { from_reserve(request) } else { block }
+}
+
+#[cold]
+fn from_reserve(request: impl Fn() -> *mut u8) -> *mut u8 {
+    for _ in 0..TRIES {
+        // Also where another thread has released it since the last request.
+        ReserveAllocator::release();
+        let block = request();
+        if !block.is_null() {
+            return block;
+        }
+        thread::yield_now();
     }
-    // Also where another thread has released it since the first request.
-    ReserveAllocator::release();
-    request()
+    ptr::null_mut()
 }
 
 // SAFETY: every block comes from `System` and goes back to it, with the layout of the caller.
@@ -177,6 +200,15 @@ mod tests {
             if tries.get() == 1 { ptr::null_mut() } else { here }
         });
         assert_eq!((block, tries.get()), (here, 2));
+        // While other threads take it again, the request is repeated.
+        tries.set(0);
+        let block = or_from_reserve(|| {
+            tries.set(tries.get() + 1);
+            ReserveAllocator::fill();
+            if tries.get() <= 5 { ptr::null_mut() } else { here }
+        });
+        assert_eq!((block, tries.get()), (here, 6));
+        assert!(is_granted(1000) && !is_granted(1 << 60));
         // The system has memory: the next buffer takes the reserve again, and is made.
         assert!(Buffer::new(100, Category::Tensor).is_ok());
         assert!(ReserveAllocator::is_filled());

@@ -20,12 +20,14 @@ static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, ComputeDType::
         if i == 0 {
             // x^0 has derivative 0 everywhere, also at 0, where 0 * x^-1 would be NaN.
             let y = call.input(1)?;
-            let (scaled, lower) = (mul(g, y)?, sub(y, 1)?);
-            if !x.dtype().is_complex() {
-                return mul_no_nan(pow(x, lower)?, scaled);
-            }
-            let is_pole = logical_and(equal(x, 0)?, equal(y, 0)?)?;
-            return mul(scaled, pow(x, where_(is_pole, 0, lower)?)?);
+            let lower = sub(y, 1)?;
+            let slope = if x.dtype().is_complex() {
+                let is_pole = logical_and(equal(x, 0)?, equal(y, 0)?)?;
+                mul(pow(x, where_(is_pole, 0, lower)?)?, y)?
+            } else {
+                mul_no_nan(pow(x, lower)?, y)?
+            };
+            return mul(g, slope);
         }
         // For x <= 0 (for complex numbers, 0) the derivative with respect to the exponent does not exist: it is 0.
         let usable = if x.dtype().is_complex() { not_equal(x, 0)? } else { greater(x, 0)? };
