@@ -193,6 +193,7 @@ def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
             may_create = False
             # The variables exist now, and the next call can be traced.
             traces.is_obsolete, traces.needs_variables = traces.needs_variables, False
+            traces.ran_op_by_op = not traces.is_obsolete
         if _contents([args, kwargs]) != before:
             text = "the function must not modify its arguments: lists and dicts must be as they were"
             refuse(name, f"{text}\n  help: modify a copy", ValueError)
@@ -506,6 +507,8 @@ class Function:
 
         made = functools.wraps(self.python_function)(call)
         del made.__wrapped__
+        # That of the function, which takes other arguments, too.
+        vars(made).pop("__signature__", None)
         options = {**self._options, "input_signature": specs, "autograph": False}
         found = Function(made, **options)
         found._traces.counted_by = self._traces

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from . import _native, nest
 from .errors import InvalidArgumentError
 from .recording import ChangedError, Objects, Recording, UnknownError, frozen, is_replaying, replaying, sizes, tensors
@@ -41,6 +43,10 @@ class Traces:
         # For `reduce_retracing`: arguments, and the shapes of their tensors so far.
         self._shapes: list[tuple[Any, list[TensorShape]]] = []
         self._has_warned = False
+        #: What the code was traced for, with the shapes of open dimensions: for `tf.saved_model.save`.
+        self.traced_for: list[tuple[Any, list[TensorShape] | None]] = []
+        #: Whether a call ran op by op because it could not be traced.
+        self.ran_op_by_op = False
         #: Whether the code is recorded.
         self.is_recorded = True
         #: Whether the containers among the arguments are made for each call, so that the code may modify them.
@@ -64,6 +70,8 @@ class Traces:
         if reason is not None and reports:
             self._report(reason)
         shapes = self._open_shapes(arguments)
+        if self._declared is None and not _depth.recordings and not is_replaying():
+            self._note(arguments, shapes)
         self.count += 1
         if self.counted_by is not None:
             self.counted_by.count += 1
@@ -83,8 +91,20 @@ class Traces:
         self._recordings = [*self._recordings[-_KEPT + 1 :], recording]
         return result
 
+    def _note(self, arguments: Any, shapes: list[TensorShape] | None) -> None:
+        """Notes what the code is traced for: specs in place of tensors, and no other object that could be kept alive."""
+
+        def noted(leaf: Any) -> Any:
+            if isinstance(leaf, _native.Tensor):
+                return TensorSpec(sizes(leaf), leaf.dtype)
+            return leaf if isinstance(leaf, _NOTED) else Unnoted(type(leaf).__name__)
+
+        if len(self.traced_for) < _NOTES:
+            self.traced_for.append((nest.map_structure(noted, arguments), shapes))
+
     def forget(self) -> None:
         """Drops what was recorded."""
+        self.traced_for = []
         self._recordings, self._shapes, self._first = [], [], None
 
     def _find(self, arguments: Any) -> tuple[Recording | None, str | None]:
@@ -183,7 +203,18 @@ def _described(arguments: Any) -> list[Any]:
     return found
 
 
+class Unnoted:
+    """Stands for an argument of a trace that is neither a tensor nor a plain value."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+#: How many signatures are noted: as many as there are traces.
+_NOTES = 1000
+
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_NOTED = (*_PLAIN, np.generic, _native.DType, TensorShape)
 
 
 def _change(before: list[Any], now: list[Any]) -> str:
