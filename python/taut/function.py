@@ -185,6 +185,9 @@ def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
                 result = traces.call(converted, args, kwargs)
             except DynamicShapeError as error:
                 traces.needs_variables = _INITIAL_VALUE in str(error)
+                if traces.needs_variables:
+                    # It can be traced once it has run op by op.
+                    traces.note((args, kwargs), None)
                 raise
         else:
             # Only the first call creates variables, as in TensorFlow.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import threading
 import warnings
@@ -70,13 +71,13 @@ class Traces:
         if reason is not None and reports:
             self._report(reason)
         shapes = self._open_shapes(arguments)
-        if self._declared is None and not _depth.recordings and not is_replaying():
-            self._note(arguments, shapes)
         self.count += 1
         if self.counted_by is not None:
             self.counted_by.count += 1
         if not self.is_recorded or (shapes is None and not _depth.recordings and not is_replaying()):
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            self.note(arguments, shapes)
+            return result
         # If this is the only call of the code, it sees the sizes of this call, and what it reads of them is noted.
         recording = Recording(arguments, None if self._is_final else shapes)
         before = _native.set_recording(recording)
@@ -86,21 +87,17 @@ class Traces:
         finally:
             _native.set_recording(before)
         recording.finish(result)
+        self.note(arguments, shapes)
         if self._is_final:
             self._first, recording.shapes = _described(arguments), shapes
         self._recordings = [*self._recordings[-_KEPT + 1 :], recording]
         return result
 
-    def _note(self, arguments: Any, shapes: list[TensorShape] | None) -> None:
-        """Notes what the code is traced for: specs in place of tensors, and no other object that could be kept alive."""
-
-        def noted(leaf: Any) -> Any:
-            if isinstance(leaf, _native.Tensor):
-                return TensorSpec(sizes(leaf), leaf.dtype)
-            return leaf if isinstance(leaf, _NOTED) else Unnoted(type(leaf).__name__)
-
-        if len(self.traced_for) < _NOTES:
-            self.traced_for.append((nest.map_structure(noted, arguments), shapes))
+    def note(self, arguments: Any, shapes: list[TensorShape] | None) -> None:
+        """Notes what the code was traced for, unless that is part of another function."""
+        is_own = self._declared is None and not _depth.recordings and not is_replaying()
+        if is_own and len(self.traced_for) < _NOTES:
+            self.traced_for.append((_noted(arguments), shapes))
 
     def forget(self) -> None:
         """Drops what was recorded."""
@@ -201,6 +198,17 @@ def _described(arguments: Any) -> list[Any]:
         else:
             found.append((type(leaf), leaf if isinstance(leaf, _PLAIN) else id(leaf)))
     return found
+
+
+def _noted(value: Any) -> Any:
+    """Arguments with specs in place of tensors, and without objects that would be kept alive."""
+    if isinstance(value, _native.Tensor):
+        return TensorSpec(sizes(value), value.dtype)
+    if type(value) in (dict, collections.OrderedDict):
+        return type(value)((key, _noted(part)) for key, part in value.items())
+    if type(value) in (list, tuple):
+        return type(value)(map(_noted, value))
+    return value if isinstance(value, _NOTED) else Unnoted(type(value).__name__)
 
 
 class Unnoted:

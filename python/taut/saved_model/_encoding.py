@@ -27,7 +27,7 @@ from ..shape import TensorShape
 from ..spec import TensorSpec
 
 
-class NotSavedError(Exception):
+class NotSavedError(ValueError):
     """An object that has no place in the file."""
 
 
@@ -184,7 +184,8 @@ class Encoder:
         if _is_made(value) and not isinstance(value, IndexedSlices):
             # Kept alive, so that no other object has its id.
             self._alive.append(value)
-            return {"result": self._registers.setdefault(id(value), len(self._registers))}
+            number = self._registers.setdefault(id(value), len(self._registers))
+            return {"made": [number, value.dtype.name if isinstance(value, _native.Tensor) else None]}
         if isinstance(value, IndexedSlices):
             self._alive.append(value)
             return {"slices": [self.result(one) for one in (value.values, value.indices, value._static_shape)]}

@@ -230,10 +230,11 @@ class Program:
         kind: str
         own: Any
         kind, own = ("list", data) if isinstance(data, list) else next(iter(data.items()))
-        if kind == "result":
-            if not _is_made(made):
-                raise ChangedError(f"a call gives {made!r}, and gave a tensor when it was saved")
-            results.bind(own, made)
+        if kind == "made":
+            number, dtype = own
+            if not _is_made(made) or (dtype is not None and getattr(made, "dtype", None) != dtype):
+                raise ChangedError(f"a call gives {made!r}, and gave {dtype or 'another object'} when it was saved")
+            results.bind(number, made)
             return
         if kind in ("dict", "ordered_dict"):
             keys = [self.decoder.value(key) for key, _ in own]

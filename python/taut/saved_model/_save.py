@@ -96,13 +96,23 @@ class _Writer:
                 _refuse_keras("obj", root)
             text = f"obj must be a tf.Module or a tf.train.Checkpoint, got {root!r}"
             refuse("saved_model.save", f"{text}\n  help: set it as an attribute of a tf.Module", ValueError)
-        self.encoder = Encoder()
         self._root = root
-        self._nodes: list[dict] = []
-        self._numbers: dict[int, int] = {}
-        self._alive: list[Any] = []
-        self._functions: list[tuple[int, str, Any]] = []
-        self._add("obj", root)
+        while True:
+            self.encoder = Encoder()
+            self._nodes: list[dict] = []
+            self._numbers: dict[int, int] = {}
+            self._alive: list[Any] = []
+            self._functions: list[tuple[int, str, Any]] = []
+            self._add("obj", root)
+            if not self._trace():
+                break
+
+    def _trace(self) -> bool:
+        """Traces the functions with an input signature that have not been called: that may create variables."""
+        functions = [one for _, _, one in self._functions if isinstance(one, Function) and _is_untraced(one)]
+        for function in functions:
+            function.get_concrete_function()
+        return any(not _is_untraced(one) for one in functions)
 
     def document(self, signatures: Any) -> dict:
         """What is written beside the tensors."""
@@ -292,7 +302,7 @@ def _serving(concrete: ConcreteFunction, node: dict) -> dict:
         raise NotSavedError(f"a signature takes tensors with names of their own, got {specs}")
     (own,) = node["signatures"]
     program = own["program"]
-    inputs = [[name, one] for name, one in zip(names, _results(program["arguments"]))]
+    inputs = [[name, one] for name, one in zip(names, _tensors(program["arguments"]))]
     encoded = [[spec.name, {"spec": [_dims(spec.shape), spec.dtype.name, spec.name]}] for spec in specs]
     return {
         "name": node["name"],
@@ -305,13 +315,13 @@ def _serving(concrete: ConcreteFunction, node: dict) -> dict:
     }
 
 
-def _results(data: Any) -> Iterator[dict]:
+def _tensors(data: Any) -> Iterator[dict]:
     """The tensors among encoded arguments, in order."""
-    if isinstance(data, dict) and "result" in data:
+    if isinstance(data, dict) and "made" in data:
         yield data
     elif isinstance(data, (dict, list)):
         for part in data.values() if isinstance(data, dict) else data:
-            yield from _results(part)
+            yield from _tensors(part)
 
 
 def _named_outputs(data: Any) -> list:
@@ -354,15 +364,17 @@ def _concrete(thing: Any) -> ConcreteFunction | None:
     return ConcreteFunction(function, args, kwargs)
 
 
+def _is_untraced(function: Function) -> bool:
+    is_declared = function.input_signature is not None and not isinstance(function, LoadedFunction)
+    return is_declared and not function._traces.ran_op_by_op and not function.experimental_get_tracing_count()
+
+
 def _signatures_of(function: Function) -> list[tuple[tuple, dict, Any]]:
     """What a function was traced for: arguments, in which TensorSpecs stand for tensors, and shapes that fit them."""
     traces = function._traces
     if traces.ran_op_by_op:
         raise NotSavedError("it runs op by op, so that it has no calls that could be saved")
     if function.input_signature is not None:
-        if not function.experimental_get_tracing_count():
-            # It may create variables in its first call.
-            function.get_concrete_function()
         known = [[sizes(one) for one in recording.inputs] for recording in traces._recordings]
         args, kwargs = function._arguments(tuple(function.input_signature), {})
         return [(args, kwargs, known[-1] if known else None)]
