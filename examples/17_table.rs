@@ -36,7 +36,14 @@ fn main() -> Result<()> {
 
     // An empty area is taken to be 85; an empty city or rent is an error with file and line.
     let columns = vec![CsvColumn::F32(Some(85.0)), CsvColumn::String(None), CsvColumn::F32(None)];
-    let format = CsvFormat { header: true, delimiter: b',', quote: true, missing: Vec::new(), select: None };
+    let format = CsvFormat {
+        header: true,
+        delimiter: b',',
+        quote: true,
+        missing: Vec::new(),
+        select: None,
+        most_fields: None,
+    };
     let table = csv_rows(&FileSet::new([&path]), columns, format)?;
 
     let (mut sum, mut squares) = (0.0, 0.0);

@@ -192,7 +192,7 @@ def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
         else:
             # Only the first call creates variables, as in TensorFlow.
             with _running_op_by_op(may_create):
-                result = nest.map_structure(_as_result, converted(*args, **kwargs))
+                result = nest.map_structure(as_result, converted(*args, **kwargs))
             may_create = False
             # The variables exist now, and the next call can be traced.
             traces.is_obsolete, traces.needs_variables = traces.needs_variables, False
@@ -211,7 +211,7 @@ def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
     return call
 
 
-def _as_result(leaf: Any) -> Any:
+def as_result(leaf: Any) -> Any:
     """What a traced function returns for this part of its result."""
     if isinstance(leaf, (bool, int, float, complex, np.generic, np.ndarray)):
         return _native.as_tensor(leaf)

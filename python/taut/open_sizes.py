@@ -82,7 +82,7 @@ class Traces:
         recording = Recording(arguments, None if self._is_final else shapes)
         before = _native.set_recording(recording)
         try:
-            with _recording():
+            with calls_recorded():
                 result = function(*args, **kwargs)
         finally:
             _native.set_recording(before)
@@ -243,7 +243,7 @@ def _common(one: TensorShape, other: TensorShape) -> TensorShape:
 
 
 @contextlib.contextmanager
-def _recording() -> Iterator[None]:
+def calls_recorded() -> Iterator[None]:
     """While a function's code is recorded. If a replay calls it, its own calls are not part of that replay."""
     _depth.recordings += 1
     # What is recorded are calls with these variables.

@@ -19,10 +19,10 @@ class TensorShape:
     True
     """
 
-    # The extension sets it in the shapes that it creates.
-    __slots__ = ("_sizes",)
+    # The extension sets it in the shapes that it creates, and Keras reads it by this name.
+    __slots__ = ("_dims",)
 
-    _sizes: tuple[int | None, ...] | None
+    _dims: tuple[int | None, ...] | None
 
     def __new__(cls, dims: Iterable[int | None] | int | None = ()) -> TensorShape:
         """Creates a shape from sizes, or from the one size of a vector."""
@@ -42,14 +42,14 @@ class TensorShape:
     @property
     def _known(self) -> tuple[int | None, ...]:
         """The sizes; ValueError if the rank is not known."""
-        if self._sizes is None:
+        if self._dims is None:
             raise ValueError("the rank of the shape must be known, got TensorShape(None)")
-        return self._sizes
+        return self._dims
 
     @property
     def rank(self) -> int | None:
         """The number of dimensions; None if it is not known."""
-        return None if self._sizes is None else len(self._sizes)
+        return None if self._dims is None else len(self._dims)
 
     @property
     def ndims(self) -> int | None:
@@ -59,7 +59,7 @@ class TensorShape:
     @property
     def dims(self) -> list[int | None] | None:
         """The sizes as a list; None if the rank is not known."""
-        return None if self._sizes is None else list(self._sizes)
+        return None if self._dims is None else list(self._dims)
 
     def as_list(self) -> list[int | None]:
         """The sizes as a list."""
@@ -68,7 +68,7 @@ class TensorShape:
     def num_elements(self) -> int | None:
         """The number of elements, or None if a size is not known."""
         count = 1
-        for dim in (None,) if self._sizes is None else self._sizes:
+        for dim in (None,) if self._dims is None else self._dims:
             if dim is None:
                 return None
             count *= dim
@@ -76,11 +76,11 @@ class TensorShape:
 
     def is_fully_defined(self) -> bool:
         """Whether every size is known."""
-        return self._sizes is not None and None not in self._sizes
+        return self._dims is not None and None not in self._dims
 
     def is_compatible_with(self, other: Any) -> bool:
         """Whether a tensor could have both shapes."""
-        one, two = self._sizes, TensorShape(other)._sizes
+        one, two = self._dims, TensorShape(other)._dims
         if one is None or two is None:
             return True
         return len(one) == len(two) and all(a is None or b is None or a == b for a, b in zip(one, two))
@@ -94,34 +94,34 @@ class TensorShape:
         """Combines the known sizes of two compatible shapes."""
         other = TensorShape(other)
         self.assert_is_compatible_with(other)
-        if self._sizes is None or other._sizes is None:
-            return other if self._sizes is None else self
-        return _shape(tuple(b if a is None else a for a, b in zip(self._sizes, other._sizes)))
+        if self._dims is None or other._dims is None:
+            return other if self._dims is None else self
+        return _shape(tuple(b if a is None else a for a, b in zip(self._dims, other._dims)))
 
     def concatenate(self, other: Any) -> TensorShape:
         """Concatenates the dimensions of two shapes."""
         other = TensorShape(other)
-        if self._sizes is None or other._sizes is None:
+        if self._dims is None or other._dims is None:
             return _UNKNOWN
-        return _shape(self._sizes + other._sizes)
+        return _shape(self._dims + other._dims)
 
     def with_rank(self, rank: int) -> TensorShape:
         """Returns the shape; raises ValueError if it has another rank."""
-        if self._sizes is None:
+        if self._dims is None:
             return _shape((None,) * rank)
-        if len(self._sizes) != rank:
+        if len(self._dims) != rank:
             raise ValueError(f"rank must be {rank}, got shape {self}")
         return self
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
         """Returns the shape; raises ValueError if it has a lower rank."""
-        if self._sizes is not None and len(self._sizes) < operator.index(rank):
+        if self._dims is not None and len(self._dims) < operator.index(rank):
             raise ValueError(f"rank must be >= {rank}, got shape {self}")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
         """Returns the shape; raises ValueError if it has a higher rank."""
-        if self._sizes is not None and len(self._sizes) > operator.index(rank):
+        if self._dims is not None and len(self._dims) > operator.index(rank):
             raise ValueError(f"rank must be <= {rank}, got shape {self}")
         return self
 
@@ -144,14 +144,14 @@ class TensorShape:
         """Whether every tensor of this shape also has the other shape, which is a `TensorShape`."""
         if not isinstance(other, TensorShape):
             return False
-        one, two = self._sizes, other._sizes
+        one, two = self._dims, other._dims
         if one is None or two is None:
             return two is None
         return len(one) == len(two) and all(b is None or a == b for a, b in zip(one, two))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
         """The most specific shape that both are subtypes of: None where sizes differ, and as a whole if ranks do."""
-        one, two = self._sizes, TensorShape(other)._sizes
+        one, two = self._dims, TensorShape(other)._dims
         if one is None or two is None or len(one) != len(two):
             return _UNKNOWN
         return _shape(tuple(a if a == b else None for a, b in zip(one, two)))
@@ -166,8 +166,8 @@ class TensorShape:
         return found
 
     def __getitem__(self, key: Any) -> Any:
-        if self._sizes is not None:
-            found = self._sizes[key]
+        if self._dims is not None:
+            found = self._dims[key]
             return _shape(found) if isinstance(key, slice) else found
         if not isinstance(key, slice):
             return None
@@ -182,7 +182,7 @@ class TensorShape:
         return len(self._known)
 
     def __bool__(self) -> bool:
-        return self._sizes is not None
+        return self._dims is not None
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
@@ -192,31 +192,31 @@ class TensorShape:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, TensorShape):
-            return self._sizes == other._sizes
+            return self._dims == other._dims
         if isinstance(other, (tuple, list)):
-            return self._sizes == tuple(other)
+            return self._dims == tuple(other)
         try:
-            return self._sizes == TensorShape(other)._sizes  # type: ignore[arg-type]
+            return self._dims == TensorShape(other)._dims  # type: ignore[arg-type]
         except (TypeError, ValueError):
             return False
 
     def __hash__(self) -> int:
-        return hash(self._sizes)
+        return hash(self._dims)
 
     def __reduce__(self) -> tuple:
-        return TensorShape, (self._sizes,)
+        return TensorShape, (self._dims,)
 
     def __str__(self) -> str:
-        return "<unknown>" if self._sizes is None else str(self._sizes)
+        return "<unknown>" if self._dims is None else str(self._dims)
 
     def __repr__(self) -> str:
-        return f"TensorShape({None if self._sizes is None else list(self._sizes)})"
+        return f"TensorShape({None if self._dims is None else list(self._dims)})"
 
 
 def _shape(sizes: tuple[int | None, ...] | None) -> TensorShape:
     """A shape of sizes that need no check."""
     made = object.__new__(TensorShape)
-    made._sizes = sizes
+    made._dims = sizes
     return made
 
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import tempfile
 import threading
 
 import numpy as np
@@ -248,3 +249,35 @@ def test_the_state_of_a_folder_may_be_indented(tmp_path):
     state = tf.train.get_checkpoint_state(str(tmp_path))
     assert state.model_checkpoint_path == os.path.join(str(tmp_path), "./m-2")
     assert len(state.all_model_checkpoint_paths) == 1
+
+
+def restored(saved, other, taken=3):
+    """The rest of another dataset, from the position of an iterator over a dataset."""
+    iterator = iter(saved)
+    for _ in range(taken):
+        next(iterator)
+    with tempfile.TemporaryDirectory() as folder:
+        path = tf.train.Checkpoint(iterator=iterator).save(os.path.join(folder, "run"))
+        again = iter(other)
+        tf.train.Checkpoint(iterator=again).restore(path)
+    return [x.numpy().tolist() for x in again]
+
+
+def test_iterators_are_not_restored_from_those_of_other_pipelines():
+    numbers = tf.data.Dataset.range(10)
+    for saved, other in [
+        (numbers, tf.data.Dataset.from_tensor_slices([1, 2, 3, 4, 5])),
+        (numbers.batch(2), numbers.filter(lambda x: x > 1)),
+        (numbers.take(9), numbers.take(9).map(lambda x: x + 1)),
+        (tf.data.Dataset.zip((numbers, numbers.skip(1))).map(lambda x, y: x), numbers.map(lambda x: x)),
+    ]:
+        with pytest.raises(tf.errors.NotFoundError, match="the stages that it had"):
+            restored(saved, other)
+
+
+def test_iterators_are_restored_where_only_sizes_and_buffers_differ():
+    # TensorFlow restores these, too.
+    numbers = tf.data.Dataset.range(10)
+    assert restored(numbers, tf.data.Dataset.range(12)) == [3, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert restored(numbers.batch(2), numbers.batch(2).prefetch(1)) == [[6, 7], [8, 9]]
+    assert restored(numbers.prefetch(2).batch(2), numbers.batch(2).with_options(tf.data.Options())) == [[6, 7], [8, 9]]

@@ -81,6 +81,10 @@ def test_shapes():
     debugging.assert_shapes([(x, ("N", "Q")), (y, ("Q", None, 3))])
     debugging.assert_shapes([(x, "NQ"), (y, ("...", "Q")), (tf.constant(1.0), ())])
     debugging.assert_shapes({x.ref(): (2, 3), y.ref(): ("*", 3)})
+    # A scalar counts as a vector of one element, as in TensorFlow 2.21.
+    debugging.assert_shapes([(tf.ones([1]), ()), (tf.constant(5), ("N",)), (tf.ones([1, 3]), "NQ"), (x, (2, "Q"))])
+    fails(ValueError, "assert_shapes", lambda: debugging.assert_shapes([(tf.ones([2]), ())]))
+    fails(ValueError, "assert_shapes", lambda: debugging.assert_shapes([(tf.constant(5), ("N",)), (x, ("N", 3))]))
     fails(ValueError, "assert_shapes", lambda: debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", 5, 3))]))
     fails(ValueError, "assert_shapes", lambda: debugging.assert_shapes([(x, ("N",))]))
     fails(ValueError, "assert_shapes", lambda: debugging.assert_shapes([(x, (2, 4))], message="said"))

@@ -87,6 +87,31 @@ def test_a_trial_trace_that_fails_keeps_the_traces_of_the_function():
     assert concrete(tf.ones([2])).numpy().tolist() == [2.0, 2.0]
 
 
+def test_numpy_scalars_are_tensors_in_arguments():
+    @tf.function
+    def f(x, factor):
+        return x * factor
+
+    x = tf.constant([1.0, 2.0])
+    for kind in (np.float32, np.float16, np.int64, np.bool_):
+        before = f.experimental_get_tracing_count()
+        for value in (0, 1):
+            assert f(x, kind(value)).numpy().tolist() == [value, 2 * value]
+        assert f.experimental_get_tracing_count() == before + 1, kind
+
+    @tf.function
+    def total(n):
+        result = tf.constant(0, tf.int64)
+        for i in range(n):
+            result += i
+        return result
+
+    assert [int(total(np.int64(n))) for n in (4, 5)] == [6, 10] and total.experimental_get_tracing_count() == 1
+    # A number of Python stays one, and so does a class.
+    assert f(x, np.float64(3.0)).dtype == tf.float32
+    assert tf.function(lambda dtype: tf.zeros([2], dtype))(np.float32).dtype == tf.float32
+
+
 def test_host_functions_are_decorators():
     @tf.py_function(Tout=tf.float32)
     def twice(x):
@@ -208,8 +233,10 @@ def test_reprs_say_what_an_object_is(tmp_path):
     status = tf.train.Checkpoint(v=tf.Variable(0.0), w=tf.Variable(0.0)).restore(path)
     assert repr(status) == "<tf.train status: 1 restored, 0 without a variable, 1 not in the file>"
     assert repr(tf.train.CheckpointManager(checkpoint, str(tmp_path / "b"), 1)).endswith("the latest None>")
-    assert repr(tf.data.Dataset.range(1)) == "<tf.data.Dataset of 1 element>"
+    spec = "element_spec=TensorSpec(shape=(), dtype=tf.int64, name=None)"
+    assert repr(tf.data.Dataset.range(1)) == f"<tf.data.Dataset of 1 element, {spec}>"
+    assert repr(tf.data.Dataset.from_generator(lambda: iter([1]))) == "<tf.data.Dataset of unknown length>"
     iterator = iter(tf.data.Dataset.range(2))
     next(iterator)
-    assert repr(iterator) == "<tf.data iterator at element 1 of epoch 0 of <tf.data.Dataset of 2 elements>>"
+    assert repr(iterator) == f"<tf.data iterator at element 1 of epoch 0 of <tf.data.Dataset of 2 elements, {spec}>>"
     assert repr(tf.random.Generator.from_seed(3)) == "<tf.random.Generator with state [3, 0]>"

@@ -216,3 +216,11 @@ def test_lists_of_rows_are_refused_with_the_function_that_takes_them():
         tf.range(5)[[0, 2]]
     assert tf.range(5)[np.array([0, 2])].numpy().tolist() == [0, 2]
     assert tf.range(2)[[True, False]].numpy().tolist() == [0]
+
+
+def test_keras_writes_and_reads_shapes():
+    import taut.keras  # noqa: F401
+    from keras.saving import deserialize_keras_object, serialize_keras_object
+
+    written = serialize_keras_object({"shape": tf.TensorShape([2, None])})
+    assert written == deserialize_keras_object(written) == {"shape": [2, None]}  # as with TensorFlow

@@ -86,7 +86,7 @@ pub fn shape<'py>(py: Python<'py>, dims: &[usize]) -> Object<'py> {
     let new =
         NEW_OBJECT.get_or_try_init(py, || py.get_type::<PyAny>().getattr("__new__").map(Bound::unbind))?;
     let made = new.bind(py).call1((class,))?;
-    made.setattr(pyo3::intern!(py, "_sizes"), PyTuple::new(py, dims)?)?;
+    made.setattr(pyo3::intern!(py, "_dims"), PyTuple::new(py, dims)?)?;
     Ok(made)
 }
 

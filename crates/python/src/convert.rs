@@ -9,7 +9,8 @@ use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple,
+    PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString,
+    PyTuple, PyType,
 };
 use taut::graph::suspend_tracing;
 use taut::kernels::KeepDenormals;
@@ -320,7 +321,7 @@ fn from_range(range: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 /// Converts a `TensorShape`: to `int32`, or to `int64` for sizes beyond it.
 fn from_shape(shape: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = shape.py();
-    let sizes: Option<Vec<Option<i64>>> = shape.getattr(pyo3::intern!(py, "_sizes"))?.extract()?;
+    let sizes: Option<Vec<Option<i64>>> = shape.getattr(pyo3::intern!(py, "_dims"))?.extract()?;
     let Some(sizes) = sizes.and_then(|sizes| sizes.into_iter().collect::<Option<Vec<i64>>>()) else {
         return Err(PyValueError::new_err(format!("every size must be known, got {}", shape.repr()?)));
     };
@@ -472,6 +473,20 @@ fn exact_integers(list: &Bound<'_, PyAny>, made: Tensor) -> PyResult<Tensor> {
         PyValueError::new_err("integers beyond int64 must be in the range of uint64, in all of the list")
     })?;
     numpy::tensor(unsigned.cast::<PyUntypedArray>()?, Memory::Share)
+}
+
+/// Whether it is a NumPy scalar such as `numpy.float32(3)`, which is a tensor among the arguments of a function, so that
+/// another value is no other trace. One that is a number of Python, too, `numpy.float64(3)`, is taken for that number.
+pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_python = object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyComplex>()
+        || object.is_instance_of::<PyString>()
+        || object.is_instance_of::<PyBytes>()
+        || object.is_instance_of::<PyType>();
+    Ok(!is_python
+        && is_numpy(object)?
+        && object.hasattr(pyo3::intern!(object.py(), "__array_interface__"))?)
 }
 
 fn is_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -26,9 +26,10 @@ enum Subscript {
 pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let (py, x) = (slf.py(), slf.get().read()?);
     let listed = key.cast_exact::<PyList>().is_ok_and(|list| list.iter().all(|part| selects_one_axis(&part)));
-    let entries: Vec<Subscript> = match listed || key.is_instance_of::<PyTuple>() {
-        true => key.try_iter()?.map(|key| subscript(&key?)).collect::<PyResult<_>>()?,
-        false => vec![subscript(key)?],
+    let entries: Vec<Subscript> = if listed || key.is_instance_of::<PyTuple>() {
+        key.try_iter()?.map(|key| subscript(&key?)).collect::<PyResult<_>>()?
+    } else {
+        vec![subscript(key)?]
     };
     let plain: Vec<Index> = entries
         .iter()

@@ -330,7 +330,10 @@ impl Tree {
         if is_array && strings::is_strings(object) {
             return Ok(Tree::Strings(strings::strings_of(object)?));
         }
-        if is_array || object.hasattr(pyo3::intern!(object.py(), "__taut_tensor__"))? {
+        if is_array
+            || object.hasattr(pyo3::intern!(object.py(), "__taut_tensor__"))?
+            || convert::is_numpy_scalar(object)?
+        {
             return Ok(Tree::Tensor(convert::tensor_of(object, None, memory)?));
         }
         if leaves != Leaves::Arguments

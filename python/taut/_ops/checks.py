@@ -250,13 +250,17 @@ def assert_shapes(
     """
     known: dict[Any, int] = {}
     for tensor, wanted in shapes.items() if isinstance(shapes, Mapping) else shapes:
-        own = _shape_of(tensor.deref() if hasattr(tensor, "deref") else tensor)
+        given = own = _shape_of(tensor.deref() if hasattr(tensor, "deref") else tensor)
+        if not len(own):
+            # A scalar counts as a vector of one element, as in TensorFlow.
+            own = TensorShape([1])
         sizes = list(wanted) if isinstance(wanted, (list, tuple, str, TensorShape)) else [wanted]
         if sizes and sizes[0] in ("...", "*", Ellipsis):
             sizes = sizes[1:]
             fits = len(own) >= len(sizes)
             own_sizes = own[len(own) - len(sizes) :] if fits else own
         else:
+            sizes = sizes or [1]
             fits = len(own) == len(sizes)
             own_sizes = own
         for size, got in zip(sizes, own_sizes):
@@ -269,7 +273,7 @@ def assert_shapes(
         if not fits:
             names = "".join(f", {key} = {value}" for key, value in known.items())
             names += "".join(f"; {_text(part, summarize)}" for part in data or ())
-            refuse("assert_shapes", f"{_prefix(message)}expected shape {wanted}, got {own}{names}", ValueError)
+            refuse("assert_shapes", f"{_prefix(message)}expected shape {wanted}, got {given}{names}", ValueError)
 
 
 def is_numeric_tensor(tensor: TensorLike) -> bool:

@@ -621,7 +621,9 @@ class Dataset(JoinedDatasets, PythonStages):
     def __repr__(self) -> str:
         count = self._native.cardinality()
         words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length", 1: "of 1 element"}
-        return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
+        # No element is computed for this.
+        spec = "" if self._spec is None else f", element_spec={_specs.public(self._spec)}"
+        return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}{spec}>"
 
 
 def _workers(name: str, num_parallel_calls: Any) -> int:

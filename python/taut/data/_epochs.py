@@ -41,7 +41,7 @@ def seeded(stage: _native.Dataset, seed: int) -> _native.Dataset:
 
 def seeds_digest(last: _native.Dataset) -> int:
     """A number that depends on the seeds of all stages up to this one."""
-    return zlib.crc32(" ".join(str(_seeds.get(stage)) for stage in _stages(last)).encode())
+    return zlib.crc32(" ".join(str(_seeds[stage]) for stage in _stages(last) if stage in _seeds).encode())
 
 
 def next_epoch(last: _native.Dataset) -> int:

@@ -90,6 +90,25 @@ def fingerprint(dataset: Any) -> str:
     return digest.hexdigest()
 
 
+def outline(dataset: Any) -> str:
+    """The methods that have made a dataset and those it is built on, without their other arguments. `prefetch` is left out: it
+    does not change the elements.
+    """
+    name, *arguments = dataset._made_by or ("",)
+    if name == "prefetch":
+        return ",".join(map(outline, _datasets(arguments)))
+    return f"{name}({','.join(map(outline, _datasets(arguments)))})"
+
+
+def _datasets(value: Any) -> list:
+    """The datasets in a structure."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return [dataset for part in value for dataset in _datasets(part)]
+    return [value] if hasattr(value, "_made_by") else []
+
+
 def _add(put: Callable[[bytes], None], value: Any, seen: dict[int, Any]) -> None:
     """Adds a value. `seen` holds what was added, by its id, so that none is added twice, and ids stay theirs."""
 

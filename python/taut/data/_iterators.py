@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import threading
 import weakref
+import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,13 +14,20 @@ import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes, nest
 from .._common import refuse
-from ..errors import DynamicShapeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
+from ..errors import (
+    DynamicShapeError,
+    InvalidArgumentError,
+    NotFoundError,
+    OperatorNotAllowedInGraphError,
+    OutOfRangeError,
+)
 from ..function import register_argument
 from ..ragged_tensor import RaggedTensor
 from ..sparse_tensor import SparseTensor, to_dense
 from ..spec import TensorSpec
 from ..type_spec import IteratorSpec, NoneTensorSpec
 from . import _epochs, _specs
+from ._fingerprints import outline
 
 if TYPE_CHECKING:
     from . import Dataset
@@ -195,11 +203,22 @@ class DatasetIterator(Iterator):
         return f"<tf.data iterator at element {delivered} of epoch {epoch} of {self._dataset!r}>"
 
     def _saved_state(self) -> _native.Tensor:
-        """For checkpoints: the position, and a number that tells whether the pipeline draws the same random numbers."""
-        return _native.own_tensor(np.array([*self.position, _epochs.seeds_digest(self._dataset._native)], np.int64))
+        """For checkpoints: the position, and numbers that tell whether the pipeline draws the same random numbers and has the
+        same stages.
+        """
+        digests = _epochs.seeds_digest(self._dataset._native), self._outline_digest()
+        return _native.own_tensor(np.array([*self.position, *digests], np.int64))
+
+    def _outline_digest(self) -> int:
+        return zlib.crc32(outline(self._dataset).encode())
 
     def _restore_state(self, state: _native.Tensor) -> None:
-        epoch, delivered, digest = (int(part) for part in state.numpy())
+        # Files that were written before stages were noted have three numbers.
+        epoch, delivered, digest, *outlines = (int(part) for part in state.numpy())
+        if outlines and outlines[0] != self._outline_digest():
+            text = f"the dataset must have the stages that it had when its iterator was saved, got {outline(self._dataset)}\n"
+            help_text = "  help: make the dataset as it was made there; its sizes and functions may differ"
+            refuse("Checkpoint.restore", text + help_text, NotFoundError)
         if digest != _epochs.seeds_digest(self._dataset._native):
             text = "the dataset must draw the random numbers that it drew when its iterator was saved\n"
             refuse(

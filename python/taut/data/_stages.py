@@ -120,7 +120,11 @@ def in_form(state: Any, after: Any) -> Any:
     if isinstance(state, tuple) and isinstance(after, (tuple, list)) and len(state) == len(after):
         parts = [in_form(one, part) for one, part in zip(state, after)]
         return type(after)(*parts) if hasattr(after, "_fields") else tuple(parts)
-    return as_tensors(after)
+    try:
+        return as_tensors(after)
+    except InvalidArgumentError:
+        # A list that is no tensor: it does not have the structure of the state.
+        return tuple(after) if isinstance(after, list) else after
 
 
 def same_state(stage: str, before: Any, after: Any) -> Any:

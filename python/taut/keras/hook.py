@@ -40,8 +40,8 @@ MODULES = "keras.src.utils.module_utils"
 """The module that imports optional packages. Its `tensorflow`, with which preprocessing layers and utilities process text,
 files and datasets, becomes this package; the package `tensorflow` itself is neither needed nor replaced."""
 
-SAVING = ("keras.src.saving.serialization_lib", "keras.src.legacy.saving.json_utils")
-"""The modules that ask whether objects are TensorFlow's own, to write them as TensorFlow does: they keep its name."""
+SAVING = ("keras.src.legacy.saving.json_utils",)
+"""The modules that read and write objects as TensorFlow does, with names that this package does not have: they keep its name."""
 
 DATASETS = "keras.src.utils.dataset_utils"
 """The module that recognizes `tf.data` datasets by the name of their module, to split them."""

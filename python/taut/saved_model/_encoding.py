@@ -22,7 +22,7 @@ from .. import _native, dtypes
 from .._surface import SURFACE
 from ..indexed_slices import IndexedSlices
 from ..open_variable import OpenVariable
-from ..recording import Recording, _Body, _Call, _is_made, _ObservedValue, _Weak
+from ..recording import Body, Call, ObservedValue, Recording, Weak, is_made
 from ..shape import TensorShape
 from ..spec import TensorSpec
 
@@ -91,7 +91,7 @@ class Encoder:
         found = self._registers.get(id(value))
         if found is not None:
             return {"result": found}
-        if isinstance(value, _Weak):
+        if isinstance(value, Weak):
             value = value.get()
         if isinstance(value, enum.Enum):
             return {"enum": [*self._class(type(value)), value.name]}
@@ -119,7 +119,7 @@ class Encoder:
             (_native.Tensor, self._constant),
             (np.ndarray, lambda one: {"array": self.array(one)}),
             (IndexedSlices, self._slices),
-            (_Body, lambda one: {"body": [self.program(each) for each in one._recordings]}),
+            (Body, lambda one: {"body": [self.program(each) for each in one.recordings]}),
             (dict, self._dict),
             (list, lambda one: [self.value(part) for part in one]),
             (tuple, self._tuple),
@@ -181,7 +181,7 @@ class Encoder:
 
     def result(self, value: Any) -> Any:
         """The result of a call as JSON: what calls make gets a number."""
-        if _is_made(value) and not isinstance(value, IndexedSlices):
+        if is_made(value) and not isinstance(value, IndexedSlices):
             # Kept alive, so that no other object has its id.
             self._alive.append(value)
             number = self._registers.setdefault(id(value), len(self._registers))
@@ -203,14 +203,14 @@ class Encoder:
     def program(self, recording: Recording) -> dict:
         """A recording as JSON."""
         arguments = self.result(recording.arguments)
-        calls = [self._entry(entry) for entry in recording._entries]
+        calls = [self._entry(entry) for entry in recording.entries]
         return {"arguments": arguments, "calls": calls, "result": self.value(recording.result)}
 
     def _entry(self, entry: Any) -> dict:
-        if isinstance(entry, _ObservedValue):
+        if isinstance(entry, ObservedValue):
             value = None if entry.value is None else {"array": self.array(np.asarray(entry.value))}
             return {"observed": self.value(entry.array), "dims": list(entry.dims), "value": value, "at": entry.at}
-        assert isinstance(entry, _Call)
+        assert isinstance(entry, Call)
         try:
             args = [self.value(one) for one in entry.args]
             kwargs = [[name, self.value(one)] for name, one in entry.kwargs.items()]

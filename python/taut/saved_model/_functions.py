@@ -14,16 +14,16 @@ from .. import _native, nest
 from .._common import refuse
 from ..concrete_function import ConcreteFunction
 from ..errors import DynamicShapeError
-from ..function import Function, _as_result
+from ..function import Function, as_result
 from ..methods import BoundFunction
-from ..open_sizes import _recording
+from ..open_sizes import calls_recorded
 from ..recording import (
     ChangedError,
     Recording,
-    _is_made,
-    _rebuilt,
     call_with_functions,
+    is_made,
     parts_of,
+    rebuilt,
     replaying,
     unrecorded,
 )
@@ -50,7 +50,7 @@ def _call_while_saving(self: Function, *args: Any, **kwargs: Any) -> Any:
         if self.input_signature is not None:
             self._check_defaults(args, kwargs)
             args = self._typed(args)
-        return nest.map_structure(_as_result, self._converted(*args, **kwargs))
+        return nest.map_structure(as_result, self._converted(*args, **kwargs))
 
     return self._with_arguments(work, args, kwargs)
 
@@ -78,7 +78,7 @@ def saving() -> Iterator[None]:
 
 def changed(value: Any, change: Callable[[Any], Any]) -> Any:
     """A structure of arguments with each leaf changed."""
-    return change(value) if parts_of(value) is None else _rebuilt(value, lambda part: changed(part, change))
+    return change(value) if parts_of(value) is None else rebuilt(value, lambda part: changed(part, change))
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -115,7 +115,7 @@ def recorded(name: str, code: Callable, args: tuple, kwargs: dict, sizes: list |
         recording = Recording((args, kwargs), shapes if is_open else None)
         before = _native.set_recording(recording)
         try:
-            with _recording():
+            with calls_recorded():
                 result = code(*args, **kwargs)
         finally:
             _native.set_recording(before)
@@ -138,7 +138,7 @@ def recorded(name: str, code: Callable, args: tuple, kwargs: dict, sizes: list |
 
 def _check_sizes(recording: Recording) -> None:
     """Raises NotSavedError if the recorded calls depend on the size of an open dimension."""
-    trial = recording._trial_arguments(False)
+    trial = recording.trial_arguments(False)
     try:
         _native.trace_only(lambda *given: recording.replay(given), *trial)
     except ChangedError as error:
@@ -218,8 +218,8 @@ class Program:
                 raise ChangedError(f"its code has read a value that is another one now (at {entry['at']})")
         finally:
             _native.set_recording(outer)
-        if outer is not None and outer._knows(array):
-            outer._observe(array, dims, wanted, entry["at"])
+        if outer is not None and outer.knows(array):
+            outer.observe(array, dims, wanted, entry["at"])
 
     def _bind(self, data: Any, made: Any, results: _Results) -> None:
         """Takes the parts of a result, or of arguments, in place of the recorded ones."""
@@ -232,7 +232,7 @@ class Program:
         kind, own = ("list", data) if isinstance(data, list) else next(iter(data.items()))
         if kind == "made":
             number, dtype = own
-            if not _is_made(made) or (dtype is not None and getattr(made, "dtype", None) != dtype):
+            if not is_made(made) or (dtype is not None and getattr(made, "dtype", None) != dtype):
                 raise ChangedError(f"a call gives {made!r}, and gave {dtype or 'another object'} when it was saved")
             results.bind(number, made)
             return
@@ -330,12 +330,12 @@ def _fitted(given: Any, wanted: Any, converts: bool) -> Any:
 def _tensor(given: Any, wanted: TensorSpec, converts: bool) -> Any:
     if isinstance(given, (_native.Tensor, _native.Variable)):
         return given
-    if not converts and not isinstance(given, np.ndarray):
+    if not converts and not isinstance(given, (np.ndarray, np.generic)):
         raise _UnfitError
     if isinstance(given, (float, complex)) and wanted.dtype.is_integer:
         raise _UnfitError
     try:
-        return convert_to_tensor(given, None if isinstance(given, np.ndarray) else wanted.dtype)
+        return convert_to_tensor(given, None if isinstance(given, (np.ndarray, np.generic)) else wanted.dtype)
     except (TypeError, ValueError):
         raise _UnfitError from None
 

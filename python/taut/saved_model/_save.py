@@ -20,7 +20,7 @@ from ..open_sizes import Unnoted
 from ..open_variable import OpenVariable
 from ..recording import sizes
 from ..spec import TensorSpec
-from ..train import Checkpoint, _make_folder
+from ..train import Checkpoint, make_folder
 from ..type_spec import TypeSpec
 from ..variable import Variable
 from ._encoding import Encoder, NotSavedError, UntrackedError, dims as _dims, is_same
@@ -62,7 +62,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
 
 def _write(folder: str, document: dict, encoder: Encoder) -> None:
     """Writes the tensors under a new name, then the file that names them, in place of the one before."""
-    _make_folder(folder)
+    make_folder(folder)
     path = os.path.join(folder, FILE)
     before = None
     with contextlib.suppress(OSError, ValueError, KeyError):

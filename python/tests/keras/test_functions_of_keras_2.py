@@ -93,3 +93,30 @@ def test_a_training_step_of_keras_2_uses_compiled_loss():
     with pytest.warns(UserWarning, match="compute_loss"):
         history = model.fit(np.ones((4, 2)), np.zeros((4, 1)), batch_size=4, verbose=0).history
     assert history["own"] == [4.0]
+
+
+@pytest.mark.filterwarnings("ignore:`model.compiled")
+def test_a_training_step_of_keras_2_uses_compiled_metrics():
+    """As in Keras 3 on TensorFlow 2.21, where the mean of the loss becomes that of predictions."""
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(1, kernel_initializer="ones")
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                predicted = self(x, training=True)
+                loss = self.compiled_loss(y, predicted)
+            self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+            self.compiled_metrics.update_state(y, predicted)
+            return {metric.name: metric.result() for metric in self.metrics}
+
+    model = Model()
+    model.compile("sgd", "mse", metrics=["mae"])
+    history = model.fit(np.ones((4, 2)), np.zeros((4, 1)), batch_size=4, verbose=0).history
+    assert history == {"mae": [2.0], "loss": [2.0]}

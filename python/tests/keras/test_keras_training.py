@@ -341,3 +341,24 @@ def test_an_empty_dataset_trains_nothing_and_builds_the_model():
     assert set(model.fit(rows.batch(2), verbose=0).history) == {"loss", "mae"}
     assert model.fit(empty, verbose=0).history == {}
     assert compiled().evaluate(empty, verbose=0) == [] and compiled().evaluate(empty, verbose=0, return_dict=True) == {}
+
+
+def test_fit_builds_a_sequential_model_for_batches_of_any_size():
+    """As in Keras 3 on TensorFlow 2.21, where summaries and saved models have None for the size of a batch."""
+
+    def fitted(*data, **options):
+        model = keras.Sequential([keras.layers.Dense(2), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        model.fit(*data, verbose=0, **options)
+        return model
+
+    x, y = np.ones((6, 3), "float32"), np.ones((6, 1), "float32")
+    rows = tf.data.Dataset.from_tensor_slices((x, y))
+    for model in (fitted(x, y, batch_size=4), fitted(tf.constant(x), tf.constant(y)), fitted(rows.batch(4))):
+        assert model.input_shape == (None, 3) and model.output_shape == (None, 1)
+        assert model.predict(np.ones((5, 3)), verbose=0).shape == (5, 1)
+    assert fitted(rows.batch(3, drop_remainder=True)).input_shape == (3, 3)
+    model = keras.Sequential([keras.layers.Conv2D(2, 3)])
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="min_ndim=4"):
+        model.fit(x, y, verbose=0)

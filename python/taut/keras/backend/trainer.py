@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from keras.src import callbacks as callbacks_module, optimizers as optimizers_module, tree
+from keras.src import callbacks as callbacks_module, metrics as metrics_module, optimizers as optimizers_module, tree
 from keras.src.backend import config
 from keras.src.saving import serialization_lib
 from keras.src.trainers import trainer as base_trainer
@@ -111,6 +111,11 @@ class Trainer(base_trainer.Trainer):
         """Runs forward. Models may override it."""
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self._forward(x, training=False)
+
+    @property
+    def compiled_metrics(self) -> MetricsOfKeras2:
+        """The metrics of the model, for training steps that were written for Keras 2."""
+        return MetricsOfKeras2(self)
 
     def compiled_loss(self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None) -> Any:
         """The loss of the model, which has the losses of its layers, for training steps that were written for Keras 2."""
@@ -263,6 +268,7 @@ class Trainer(base_trainer.Trainer):
             steps_per_execution=self.steps_per_execution,
         )
         iterator.reset()
+        self._build_for_batches_of(x)
         callbacks = self._callback_list(callbacks, verbose, epochs, iterator, add_history=True)
 
         self.stop_training = False
@@ -387,6 +393,22 @@ class Trainer(base_trainer.Trainer):
         callbacks.on_predict_end()
         return concatenated(results)
 
+    def _build_for_batches_of(self, x):
+        """Builds a `Sequential` for batches of any size, where the first batch would build it for its own."""
+        from keras.src.models.sequential import Sequential
+
+        if self.built or self.run_eagerly or not isinstance(self, Sequential):
+            return
+        if isinstance(x, tf.data.Dataset):
+            # No element is computed for this.
+            x = None if x._spec is None else data_adapter_utils.unpack_x_y_sample_weight(x._spec)[0]
+            rows = x.shape[0] if isinstance(x, tf.TensorSpec) and x.shape.rank else None
+        else:
+            rows = None
+        sizes = list(x.shape)[1:] if isinstance(x, (np.ndarray, tf.Tensor, tf.TensorSpec)) and len(x.shape) else [None]
+        if None not in sizes:
+            self.build((rows, *sizes))
+
     def _build_without_batches(self, x):
         """Builds a model that an empty dataset trains, as its first batch would."""
         if isinstance(x, tf.data.Dataset) and not all(layer.built for layer in self._flatten_layers()):
@@ -453,6 +475,21 @@ class Trainer(base_trainer.Trainer):
     def predict_on_batch(self, x):
         """Computes predictions of one batch, as NumPy arrays."""
         return self.make_predict_function()([(x,)])
+
+
+class MetricsOfKeras2:
+    """`model.compiled_metrics` of Keras 2. As in Keras on TensorFlow, means, that of the loss too, are those of predictions."""
+
+    def __init__(self, model: Trainer) -> None:
+        self._model = model
+
+    def update_state(self, y: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch to every metric."""
+        text = "`model.compiled_metrics` is deprecated: call `metric.update_state(y, y_pred)` for each metric."
+        warnings.warn(text, stacklevel=2)
+        for metric in self._model.metrics:
+            values = (y_pred,) if isinstance(metric, metrics_module.Mean) else (y, y_pred)
+            metric.update_state(*values, sample_weight=sample_weight)
 
 
 def trace_once(step: Callable, batch: Any) -> None:
