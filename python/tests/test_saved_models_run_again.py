@@ -404,6 +404,7 @@ def test_checkpoints_are_saved_and_restore_loaded_models(again, tmp_path):
 
 
 OUTSIDE = tf.Variable(1.0)
+TEXT = tf.constant(["a", "b"])
 STATE = tf.lookup.experimental.MutableHashTable(tf.float32, tf.float32, -1.0)
 
 
@@ -417,8 +418,14 @@ REFUSED = {
     "custom gradient": (ValueError, "cannot be recorded", lambda v, x: custom(x)),
     "Python function": (ValueError, "op by op", lambda v, x: tf.numpy_function(lambda a: a, [x], tf.float32)),
     "mutable table": (ValueError, "op by op", lambda v, x: STATE.lookup(x)),
+    "branch on a size": (
+        ValueError,
+        "depends on the size of an open dimension",
+        lambda v, x: x * 2 if tf.shape(x)[0] == 2 else x * 3,
+    ),
     "length in Python": (ValueError, "depends on the size of an open dimension", lambda v, x: x * float(len(x))),
     "Keras layer": (ValueError, "model.save", lambda v, x: tf.keras.layers.Activation("relu", name="own")(x)),
+    "constant of strings": (ValueError, "strings", lambda v, x: (x, TEXT)),
     "dataset": (ValueError, "cannot be recorded", lambda v, x: next(iter(tf.data.Dataset.range(3)))),
 }
 

@@ -69,6 +69,8 @@ class Encoder:
     def tensor(self, tensor: Any) -> int:
         """The number of a tensor."""
         found = self._by_id.get(id(tensor))
+        if tensor.dtype == dtypes.string:
+            raise NotSavedError("it uses a constant of strings")
         if found is None:
             found = self._by_id[id(tensor)] = len(self.tensors)
             self._alive.append(tensor)

@@ -25,6 +25,7 @@ from ..recording import (
     parts_of,
     rebuilt,
     replaying,
+    sizes,
     unrecorded,
 )
 from ..spec import TensorSpec
@@ -94,16 +95,16 @@ def leaves(value: Any) -> Iterator[Any]:
 _SIZE = 60
 
 
-def recorded(name: str, code: Callable, args: tuple, kwargs: dict, sizes: list | None = None) -> Recording:
-    """The calls that code makes for these arguments, in which TensorSpecs stand for tensors. `sizes` are shapes of tensors that
+def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = None) -> Recording:
+    """The calls that code makes for these arguments, in which TensorSpecs stand for tensors. `known` are shapes of tensors that
     fit the specs. Raises NotSavedError, with the line, if they cannot be made again.
     """
     specs = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, TensorSpec)]
     shapes = [spec.shape for spec in specs]
     is_open = not all(shape.is_fully_defined() for shape in shapes)
-    if sizes is None and any(shape.rank is None for shape in shapes):
+    if known is None and any(shape.rank is None for shape in shapes):
         raise NotSavedError("a tensor has an unknown rank\n  help: call the function before it is saved")
-    given = iter(sizes if sizes is not None else [[_SIZE if dim is None else dim for dim in one] for one in shapes])
+    given = iter(known if known is not None else [[_SIZE if dim is None else dim for dim in one] for one in shapes])
 
     def placeholder(leaf: Any) -> Any:
         return _native.placeholder(leaf.dtype, list(next(given))) if isinstance(leaf, TensorSpec) else leaf
@@ -138,14 +139,30 @@ def recorded(name: str, code: Callable, args: tuple, kwargs: dict, sizes: list |
 
 def _check_sizes(recording: Recording) -> None:
     """Raises NotSavedError if the recorded calls depend on the size of an open dimension."""
-    trial = recording.trial_arguments(False)
-    try:
-        _native.trace_only(lambda *given: recording.replay(given), *trial)
-    except ChangedError as error:
-        text = f"its code depends on the size of an open dimension: {error}"
-        raise NotSavedError(f"{text}\n  help: give the argument a known size in its TensorSpec") from None
-    except Exception:
-        pass  # The calls are not possible for this size. The code itself would fail with it, too.
+    for size in (None, 1, 2, 3):
+        arguments = recording.trial_arguments(False) if size is None else _with_size(recording, size)
+        try:
+            _native.trace_only(lambda *given: recording.replay(given), *arguments)
+        except ChangedError as error:
+            reason = str(error).strip() or "a call gives another number of results"
+            text = f"its code depends on the size of an open dimension: {reason}"
+            raise NotSavedError(f"{text}\n  help: give the argument a known size in its TensorSpec") from None
+        except Exception:
+            continue  # The calls are not possible for this size. The code itself would fail with it, too.
+
+
+def _with_size(recording: Recording, size: int) -> Any:
+    """The arguments of a recording with this size in place of open ones. Tensors of an unknown rank keep theirs."""
+    shapes = iter(recording.shapes or ())
+
+    def placeholder(leaf: Any) -> Any:
+        if not isinstance(leaf, _native.Tensor):
+            return leaf
+        shape, own = next(shapes), sizes(leaf)
+        dims = own if shape.rank is None else [size if dim is None else dim for dim in shape]
+        return _native.placeholder(leaf.dtype, list(dims))
+
+    return changed(recording.arguments, placeholder)
 
 
 class Program:

@@ -78,7 +78,7 @@ def _write(folder: str, document: dict, encoder: Encoder) -> None:
     except BaseException:
         os.remove(os.path.join(folder, name))
         raise
-    if before is not None and before != name:
+    if before is not None and before.startswith("tensors-"):
         with contextlib.suppress(OSError):
             os.remove(os.path.join(folder, os.path.basename(before)))
 
@@ -223,7 +223,7 @@ class _Writer:
             if isinstance(leaf, Unnoted):
                 raise NotSavedError(f"it was called with an argument of class {leaf.kind}, which is part of its trace")
             _check_leaf(leaf)
-        recording = recorded(function.name, function._converted, args, kwargs, shapes)
+        recording = recorded(function._converted, args, kwargs, shapes)
         arguments = self.encoder.value((args, kwargs))
         return {"arguments": arguments, "program": self.encoder.program(recording)}
 
