@@ -32,7 +32,7 @@ _MODULES = frozenset(
         *("array_api", "audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging"),
         *("distribute", "experimental", "image", "io", "keras", "linalg", "lookup", "math", "nn", "optimizers"),
         *("profiler", "quantization", "queue", "ragged", "random", "sets", "signal", "sparse", "strings"),
-        *("summary", "sysconfig", "test", "train", "types", "version"),
+        *("saved_model", "summary", "sysconfig", "test", "train", "types", "version"),
     }
 )
 # Modules of Keras that TensorFlow has at its top level, too.

@@ -41,11 +41,22 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "Models as files",
-        """saved_model lite mlir xla graph_util Graph Operation import_graph_def load_library load_op_library raw_ops conv
+        """lite mlir xla graph_util Graph Operation import_graph_def load_library load_op_library raw_ops conv
         conv2d_backprop_filter_v2 conv2d_backprop_input_v2 check_pinned nondifferentiable_batch_function train.CheckpointView
         train.TrackableView data.experimental.get_model_proto data.experimental.make_saveable_from_iterator
         experimental.register_filesystem_plugin test.assert_equal_graph_def""",
         "tf.train.Checkpoint and keras.Model.save store variables and models",
+    ),
+    (
+        "Parts of TensorFlow's SavedModel",
+        """saved_model.Asset saved_model.experimental saved_model.ASSETS_DIRECTORY saved_model.ASSETS_KEY
+        saved_model.CLASSIFY_INPUTS saved_model.CLASSIFY_METHOD_NAME saved_model.CLASSIFY_OUTPUT_CLASSES
+        saved_model.CLASSIFY_OUTPUT_SCORES saved_model.DEBUG_DIRECTORY saved_model.DEBUG_INFO_FILENAME_PB saved_model.GPU
+        saved_model.PREDICT_INPUTS saved_model.PREDICT_METHOD_NAME saved_model.PREDICT_OUTPUTS saved_model.REGRESS_INPUTS
+        saved_model.REGRESS_METHOD_NAME saved_model.REGRESS_OUTPUTS saved_model.SAVED_MODEL_FILENAME_PB
+        saved_model.SAVED_MODEL_FILENAME_PBTXT saved_model.SAVED_MODEL_SCHEMA_VERSION saved_model.TPU
+        saved_model.VARIABLES_DIRECTORY saved_model.VARIABLES_FILENAME""",
+        "tf.saved_model.save and tf.saved_model.load have a format of their own",
     ),
     (
         "Protocol buffers and records",

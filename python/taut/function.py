@@ -185,14 +185,18 @@ def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
                 result = traces.call(converted, args, kwargs)
             except DynamicShapeError as error:
                 traces.needs_variables = _INITIAL_VALUE in str(error)
+                if traces.needs_variables:
+                    # It can be traced once it has run op by op.
+                    traces.note((args, kwargs), None)
                 raise
         else:
             # Only the first call creates variables, as in TensorFlow.
             with _running_op_by_op(may_create):
-                result = nest.map_structure(_as_result, converted(*args, **kwargs))
+                result = nest.map_structure(as_result, converted(*args, **kwargs))
             may_create = False
             # The variables exist now, and the next call can be traced.
             traces.is_obsolete, traces.needs_variables = traces.needs_variables, False
+            traces.ran_op_by_op = not traces.is_obsolete
         if _contents([args, kwargs]) != before:
             text = "the function must not modify its arguments: lists and dicts must be as they were"
             refuse(name, f"{text}\n  help: modify a copy", ValueError)
@@ -207,7 +211,7 @@ def _in_trace(name: str, converted: Callable, traces: Traces) -> Callable:
     return call
 
 
-def _as_result(leaf: Any) -> Any:
+def as_result(leaf: Any) -> Any:
     """What a traced function returns for this part of its result."""
     if isinstance(leaf, (bool, int, float, complex, np.generic, np.ndarray)):
         return _native.as_tensor(leaf)
@@ -506,6 +510,8 @@ class Function:
 
         made = functools.wraps(self.python_function)(call)
         del made.__wrapped__
+        # That of the function, which takes other arguments, too.
+        vars(made).pop("__signature__", None)
         options = {**self._options, "input_signature": specs, "autograph": False}
         found = Function(made, **options)
         found._traces.counted_by = self._traces

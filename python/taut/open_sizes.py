@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from . import _native, nest
 from .errors import InvalidArgumentError
@@ -41,6 +44,10 @@ class Traces:
         # For `reduce_retracing`: arguments, and the shapes of their tensors so far.
         self._shapes: list[tuple[Any, list[TensorShape]]] = []
         self._has_warned = False
+        #: What the code was traced for, with the shapes of open dimensions: for `tf.saved_model.save`.
+        self.traced_for: list[tuple[Any, list[TensorShape] | None]] = []
+        #: Whether a call ran op by op because it could not be traced.
+        self.ran_op_by_op = False
         #: Whether the code is recorded.
         self.is_recorded = True
         #: Whether the containers among the arguments are made for each call, so that the code may modify them.
@@ -68,23 +75,33 @@ class Traces:
         if self.counted_by is not None:
             self.counted_by.count += 1
         if not self.is_recorded or (shapes is None and not _depth.recordings and not is_replaying()):
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            self.note(arguments, shapes)
+            return result
         # If this is the only call of the code, it sees the sizes of this call, and what it reads of them is noted.
         recording = Recording(arguments, None if self._is_final else shapes)
         before = _native.set_recording(recording)
         try:
-            with _recording():
+            with calls_recorded():
                 result = function(*args, **kwargs)
         finally:
             _native.set_recording(before)
         recording.finish(result)
+        self.note(arguments, shapes)
         if self._is_final:
             self._first, recording.shapes = _described(arguments), shapes
         self._recordings = [*self._recordings[-_KEPT + 1 :], recording]
         return result
 
+    def note(self, arguments: Any, shapes: list[TensorShape] | None) -> None:
+        """Notes what the code was traced for, unless that is part of another function."""
+        is_own = self._declared is None and not _depth.recordings and not is_replaying()
+        if is_own and len(self.traced_for) < _NOTES:
+            self.traced_for.append((_noted(arguments), shapes))
+
     def forget(self) -> None:
         """Drops what was recorded."""
+        self.traced_for = []
         self._recordings, self._shapes, self._first = [], [], None
 
     def _find(self, arguments: Any) -> tuple[Recording | None, str | None]:
@@ -183,7 +200,29 @@ def _described(arguments: Any) -> list[Any]:
     return found
 
 
+def _noted(value: Any) -> Any:
+    """Arguments with specs in place of tensors, and without objects that would be kept alive."""
+    if isinstance(value, _native.Tensor):
+        return TensorSpec(sizes(value), value.dtype)
+    if type(value) in (dict, collections.OrderedDict):
+        return type(value)((key, _noted(part)) for key, part in value.items())
+    if type(value) in (list, tuple):
+        return type(value)(map(_noted, value))
+    return value if isinstance(value, _NOTED) else Unnoted(type(value).__name__)
+
+
+class Unnoted:
+    """Stands for an argument of a trace that is neither a tensor nor a plain value."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+#: How many signatures are noted: as many as there are traces.
+_NOTES = 1000
+
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_NOTED = (*_PLAIN, np.generic, _native.DType, TensorShape)
 
 
 def _change(before: list[Any], now: list[Any]) -> str:
@@ -204,7 +243,7 @@ def _common(one: TensorShape, other: TensorShape) -> TensorShape:
 
 
 @contextlib.contextmanager
-def _recording() -> Iterator[None]:
+def calls_recorded() -> Iterator[None]:
     """While a function's code is recorded. If a replay calls it, its own calls are not part of that replay."""
     _depth.recordings += 1
     # What is recorded are calls with these variables.

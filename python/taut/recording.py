@@ -36,13 +36,14 @@ class ChangedError(Exception):
     """Something that the function's code has observed while tracing is different."""
 
 
-class _Call:
+class Call:
     """A call with its arguments and its result."""
 
     def __init__(self, function: Any, args: Any, kwargs: Any, result: Any, line: tuple[str, int]) -> None:
         self.function, self.args, self.kwargs, self.result, self.line = function, args, kwargs, result, line
 
     def replay(self, new: Objects) -> None:
+        """Does with the new objects what was recorded."""
         function, args, kwargs = new.of(self.function), new.of(self.args), new.of(self.kwargs)
         _native.set_replayed_line(*self.line)
         try:
@@ -52,13 +53,14 @@ class _Call:
         new.pair(self.result, made)
 
 
-class _ObservedValue:
+class ObservedValue:
     """A rank, shape or value that the function's code has observed while tracing. None is a size that it has not observed."""
 
     def __init__(self, array: Any, dims: tuple, value: Any, at: str) -> None:
         self.array, self.dims, self.value, self.at = array, dims, value, at
 
     def replay(self, new: Objects) -> None:
+        """Does with the new objects what was recorded."""
         array = new.of(self.array)
         shape = tuple(array.shape)
         if len(shape) != len(self.dims) or any(a is not None and a != b for a, b in zip(self.dims, shape)):
@@ -73,13 +75,14 @@ def _is_float(value: np.ndarray) -> bool:
     return value.dtype.kind in "fc"
 
 
-class _Weak:
+class Weak:
     """An object that a recording does not keep alive: a variable, a layer, another function."""
 
     def __init__(self, value: Any) -> None:
         self._reference = weakref.ref(value)
 
     def get(self) -> Any:
+        """The object. Raises ChangedError if it no longer exists."""
         found = self._reference()
         if found is None:
             raise ChangedError("an object that its code has used no longer exists")
@@ -100,24 +103,24 @@ class Objects:
 
     def of(self, value: Any) -> Any:
         """A recorded structure, with new objects."""
-        if isinstance(value, _Body):
+        if isinstance(value, Body):
             return value.replayed(self)
-        if isinstance(value, _Weak):
+        if isinstance(value, Weak):
             return value.get()
         found = self.find(value)
-        return _rebuilt(value, self.of) if found is None else found
+        return rebuilt(value, self.of) if found is None else found
 
     def pair(self, old: Any, new: Any) -> None:
         """Takes the parts of a new result in place of those of the recorded one."""
-        if isinstance(old, _Weak):
+        if isinstance(old, Weak):
             old = old.get()
-        if _is_made(old):
+        if is_made(old):
             if type(old) is not type(new):
                 raise ChangedError
             self._new[id(old)] = new
         parts = parts_of(old)
         if parts is None:
-            if not _is_made(old) and not _is_same(old, new):
+            if not is_made(old) and not _is_same(old, new):
                 raise ChangedError
             return
         others = parts_of(new)
@@ -140,7 +143,7 @@ def _is_same(old: Any, new: Any) -> bool:
         return False
 
 
-def _is_made(value: Any) -> bool:
+def is_made(value: Any) -> bool:
     """Whether calls make such objects: a replay has others."""
     return isinstance(value, (_native.Tensor, _native.GradientTape, _native.ForwardAccumulator)) or _is_slices(value)
 
@@ -162,7 +165,7 @@ def parts_of(value: Any) -> list | None:
     return None
 
 
-def _rebuilt(value: Any, change: Callable) -> Any:
+def rebuilt(value: Any, change: Callable) -> Any:
     """A structure with each part changed. Leaves stay."""
     if isinstance(value, dict):
         return type(value)((key, change(part)) for key, part in value.items())
@@ -212,16 +215,16 @@ def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
         if value.is_symbolic and not knows(value):
             raise UnknownError("a tensor comes from a call that cannot be recorded")
         return value
-    if isinstance(value, (*_CONSTANTS, _Body, _Weak)) or knows(value) or _is_of_package(value):
+    if isinstance(value, (*_CONSTANTS, Body, Weak)) or knows(value) or _is_of_package(value):
         return value
     if isinstance(value, (_native.Variable, _native.Function)) or _is_stateful(value):
-        return _Weak(value)
+        return Weak(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.copy()
     is_subclass = isinstance(value, (dict, list)) and type(value) not in (dict, list, collections.OrderedDict)
     if parts_of(value) is None or is_subclass:
         raise UnknownError(f"an argument is a {type(value).__name__}")
-    return _rebuilt(value, lambda part: frozen(part, knows))
+    return rebuilt(value, lambda part: frozen(part, knows))
 
 
 def _is_of_package(value: Any) -> bool:
@@ -238,7 +241,7 @@ class Recording:
         self.inputs = list(tensors(arguments))
         self._outer = outer
         self._known = {id(one): one for one in self.inputs}
-        self._entries: list[_Call | _ObservedValue] = []
+        self.entries: list[Call | ObservedValue] = []
         self._nodes = _native.num_traced_calls()
         # Of the arguments, as the signature has them; of other tensors, as they were found.
         self._shapes = dict(zip(map(id, self.inputs), shapes or ()))
@@ -248,7 +251,7 @@ class Recording:
         self.reason: str | None = None
         self.arguments: Any = None
         try:
-            self.arguments = frozen(arguments, self._knows)
+            self.arguments = frozen(arguments, self.knows)
         except UnknownError as unknown:
             self.invalidate(_native.calling_line(), str(unknown))
 
@@ -263,11 +266,11 @@ class Recording:
         self._nodes = after
         try:
             self._learn(result)
-            parts = [frozen(one, self._knows) for one in (function, args, kwargs or {}, result)]
+            parts = [frozen(one, self.knows) for one in (function, args, kwargs or {}, result)]
         except UnknownError as unknown:
             self.invalidate(f"{file}:{line}", str(unknown))
             return
-        self._entries.append(_Call(parts[0], parts[1], parts[2], parts[3], (file, line)))
+        self.entries.append(Call(parts[0], parts[1], parts[2], parts[3], (file, line)))
 
     def add_failure(self, error: BaseException, at: str) -> None:
         """Notes that a call has failed: what the code does then may depend on sizes."""
@@ -282,40 +285,42 @@ class Recording:
 
     def shape(self, array: Any, dims: tuple, is_user_code: bool, at: str) -> TensorShape:
         """The shape of a tensor as the calling code may see it."""
-        if not self._knows(array):
+        if not self.knows(array):
             return TensorShape(dims)
         visible = self._visible_shape(array, dims) if is_user_code else TensorShape(dims)
         if visible.rank is not None:
-            self._observe(array, tuple(visible), None, at)
+            self.observe(array, tuple(visible), None, at)
         return visible
 
     def read(self, array: Any, at: str) -> None:
         """Notes that code reads the size or the value of a tensor."""
-        if self._knows(array):
-            self._observe(array, tuple(array.shape), None if array.is_symbolic else np.array(array), at)
+        if self.knows(array):
+            self.observe(array, tuple(array.shape), None if array.is_symbolic else np.array(array), at)
 
     def rank(self, array: Any, at: str) -> None:
         """Notes that code reads the rank of a tensor."""
-        if self._knows(array):
-            self._observe(array, (None,) * len(sizes(array)), None, at)
+        if self.knows(array):
+            self.observe(array, (None,) * len(sizes(array)), None, at)
 
     # The recording itself.
 
-    def _observe(self, array: Any, dims: tuple, value: Any, at: str) -> None:
-        self._entries.append(_ObservedValue(array, dims, value, at))
+    def observe(self, array: Any, dims: tuple, value: Any, at: str) -> None:
+        """Notes what code has read of a tensor: its sizes, with None for others, and its value."""
+        self.entries.append(ObservedValue(array, dims, value, at))
 
-    def _knows(self, value: Any) -> bool:
-        return id(value) in self._known or (self._outer is not None and self._outer._knows(value))
+    def knows(self, value: Any) -> bool:
+        """Whether an object is an argument, or the result of a recorded call."""
+        return id(value) in self._known or (self._outer is not None and self._outer.knows(value))
 
     def _learn(self, value: Any) -> None:
         """Notes that a call has made these objects."""
-        if _is_made(value):
+        if is_made(value):
             self._known.setdefault(id(value), value)
         parts = parts_of(value)
         if parts is not None:
             for part in parts:
                 self._learn(part)
-        elif not _is_made(value) and not isinstance(value, (*_CONSTANTS, _native.Variable)):
+        elif not is_made(value) and not isinstance(value, (*_CONSTANTS, _native.Variable)):
             raise UnknownError(f"the result of a call is a {type(value).__name__}")
 
     def finish(self, result: Any) -> None:
@@ -323,7 +328,7 @@ class Recording:
         if _native.num_traced_calls() != self._nodes:
             self.invalidate(_native.calling_line(), "a call cannot be recorded")
         try:
-            self.result = frozen(result, self._knows)
+            self.result = frozen(result, self.knows)
         except UnknownError as unknown:
             self.invalidate(_native.calling_line(), f"of the result, {unknown}")
 
@@ -335,7 +340,7 @@ class Recording:
         new = Objects(outer)
         new.pair(self.arguments, arguments)
         with replaying(True):
-            for entry in self._entries:
+            for entry in self.entries:
                 entry.replay(new)
         return new
 
@@ -359,7 +364,7 @@ class Recording:
             try:
                 with unrecorded():
                     made = _native.trace_only(
-                        lambda given: self._replayed(given).of(array), self._trial_arguments(changes_rank)
+                        lambda given: self._replayed(given).of(array), self.trial_arguments(changes_rank)
                     )
             except Exception:
                 continue
@@ -369,7 +374,7 @@ class Recording:
         # The calls are not possible for these sizes: then the code sees the size that it has.
         return TensorShape(dims)
 
-    def _trial_arguments(self, changes_rank: bool) -> Any:
+    def trial_arguments(self, changes_rank: bool) -> Any:
         """The arguments with other sizes of open dimensions; with `changes_rank`, with another rank where that is open."""
         others = {dim: 2 * dim if dim > 1 else 6 for one in self.inputs for dim in sizes(one)}
 
@@ -446,17 +451,18 @@ def tensors(value: Any) -> Iterator[Any]:
 def _with_tensors(value: Any, tensors: Iterator) -> Any:
     if isinstance(value, _native.Tensor):
         return next(tensors)
-    return _rebuilt(value, lambda part: _with_tensors(part, tensors))
+    return rebuilt(value, lambda part: _with_tensors(part, tensors))
 
 
-class _Body:
+class Body:
     """A function among the arguments of a recorded call: the body of a loop, a branch. Its calls are recorded, too."""
 
     def __init__(self, function: Callable, outer: Recording) -> None:
         self._function, self._outer = function, outer
-        self._recordings: list[Recording] = []
+        self.recordings: list[Recording] = []
 
     def __call__(self, *args: Any) -> Any:
+        """Calls the function, and records its calls."""
         recording = Recording(args, outer=self._outer)
         before = _native.set_recording(recording)
         try:
@@ -466,12 +472,13 @@ class _Body:
         recording.finish(result)
         if recording.reason is not None and self._outer.reason is None:
             self._outer.reason = recording.reason
-        self._recordings.append(recording)
+        self.recordings.append(recording)
         return result
 
     def replayed(self, new: Objects) -> Callable:
+        """A function that makes the recorded calls with the new objects."""
         # A body that is traced several times makes the same calls each time, unless what it has observed differs.
-        calls = iter(self._recordings)
+        calls = iter(self.recordings)
         last = None
 
         def call(*args: Any) -> Any:
@@ -493,8 +500,8 @@ def call_with_functions(native: Callable, *args: Any) -> Any:
 
     def wrapped(value: Any) -> Any:
         if isinstance(value, list) and value and all(map(callable, value)):
-            return [_Body(one, recording) for one in value]
-        return _Body(value, recording) if callable(value) and not isinstance(value, _native.Op) else value
+            return [Body(one, recording) for one in value]
+        return Body(value, recording) if callable(value) and not isinstance(value, _native.Op) else value
 
     return _native.recorded_call(native, tuple(map(wrapped, args)))
 

@@ -130,7 +130,8 @@ class _FolderError(FailedPreconditionError, OSError):
     """The folder of a checkpoint cannot be created. Also an OSError, as Python's own functions raise."""
 
 
-def _make_folder(folder: str) -> None:
+def make_folder(folder: str) -> None:
+    """Creates a folder, and those above it, unless it exists."""
     try:
         os.makedirs(folder, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
@@ -198,7 +199,7 @@ class Checkpoint:
         states = [(name, leaf.as_variable()) for name, leaf in found.items()]
         if self._counter is not None:
             states.append(("save_counter", self._counter))
-        _make_folder(os.path.dirname(path) or ".")
+        make_folder(os.path.dirname(path) or ".")
         words = {_ALIASES: json.dumps(aliases)} if aliases else {}
         pairs = [name for name, state in states if state.dtype == dtypes.complex128]
         if pairs:
@@ -319,7 +320,7 @@ class CheckpointManager:
         self._most, self._hours = max_to_keep, keep_checkpoint_every_n_hours
         self._steps, self._interval, self._init = step_counter, checkpoint_interval, init_fn
         self._last_step = None if last_checkpoint_step is None else int(last_checkpoint_step)
-        _make_folder(self._directory)
+        make_folder(self._directory)
         state = _read_folder_state(self._directory)
         times = [float(moment) for moment in state.get(_TIME, [])]
         names = state.get(_ALL, [])
