@@ -95,8 +95,8 @@ class Traces:
 
     def note(self, arguments: Any, shapes: list[TensorShape] | None) -> None:
         """Notes what the code was traced for, unless that is part of another function."""
-        is_own = self._declared is None and not _depth.recordings and not is_replaying()
-        if is_own and len(self.traced_for) < _NOTES:
+        is_outermost = self._declared is None and not _depth.recordings and not is_replaying()
+        if is_outermost and len(self.traced_for) < _NOTES:
             self.traced_for.append((_noted(arguments), shapes))
 
     def forget(self) -> None:

@@ -566,3 +566,24 @@ def test_saving_and_loading_keeps_no_memory(tmp_path):
     del loaded
     gc.collect()
     assert tf.memory.live_bytes() == before
+
+
+# Whether TensorFlow 2.21 serves the only function of an object, by what the function returns.
+SERVED = {
+    "nothing": (lambda x: None, False),
+    "an empty list": (lambda x: [], False),
+    "a nested dict": (lambda x: {"a": {"b": x}}, False),
+    "a nested list": (lambda x: (x, [x]), False),
+    "a tensor": (lambda x: x, True),
+    "a list": (lambda x: [x, x], True),
+    "a dict": (lambda x: {"a": x}, True),
+    "a number": (lambda x: 3, True),
+}
+
+
+@pytest.mark.parametrize("function, is_served", SERVED.values(), ids=SERVED)
+def test_the_only_function_that_returns_tensors_is_served(function, is_served, tmp_path):
+    module = tf.Module()
+    module.function = tf.function(function, input_signature=[tf.TensorSpec([])])
+    tf.saved_model.save(module, str(tmp_path / "model"))
+    assert list(tf.saved_model.load(str(tmp_path / "model")).signatures) == (["serving_default"] if is_served else [])

@@ -219,8 +219,9 @@ def test_lists_of_rows_are_refused_with_the_function_that_takes_them():
 
 
 def test_keras_writes_and_reads_shapes():
-    import taut.keras  # noqa: F401
     from keras.saving import deserialize_keras_object, serialize_keras_object
+
+    import taut.keras  # noqa: F401
 
     written = serialize_keras_object({"shape": tf.TensorShape([2, None])})
     assert written == deserialize_keras_object(written) == {"shape": [2, None]}  # as with TensorFlow

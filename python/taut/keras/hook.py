@@ -41,7 +41,7 @@ MODULES = "keras.src.utils.module_utils"
 files and datasets, becomes this package; the package `tensorflow` itself is neither needed nor replaced."""
 
 SAVING = ("keras.src.legacy.saving.json_utils",)
-"""The modules that read and write objects as TensorFlow does, with names that this package does not have: they keep its name."""
+"""The module that writes objects as TensorFlow does, with names that this package does not have: it keeps that name."""
 
 DATASETS = "keras.src.utils.dataset_utils"
 """The module that recognizes `tf.data` datasets by the name of their module, to split them."""

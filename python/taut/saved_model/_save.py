@@ -280,7 +280,9 @@ class _Writer:
             concrete = _concrete(part)
             if concrete is not None:
                 with contextlib.suppress(NotSavedError):
-                    found.append(_serving(concrete, self._function_node("obj", part)))
+                    made = _serving(concrete, self._function_node("obj", part))
+                    # One without results, such as an assignment, has nothing to serve.
+                    found += [made] if made["program"]["result"]["dict"] else []
         return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: found[0]} if len(found) == 1 else {}
 
     def _function_node(self, path: str, thing: Any) -> dict:
