@@ -72,7 +72,7 @@ pub use location::Location;
 pub use observer::{BufferObserver, ObservedBuffer, set_buffer_observer};
 pub use record::{is_recording, record};
 pub use report::{Bytes, CategoryUse, MemoryReport, Owner, report};
-pub use reserve::{ReserveAllocator, is_granted};
+pub use reserve::ReserveAllocator;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -7,9 +7,9 @@ use std::thread;
 
 /// Rust's system allocator with a reserve for the moment at which the system refuses memory.
 ///
-/// Handles, lists and messages come from Rust's global allocator, and Rust ends the process if that fails. With this one, the first
-/// refusal releases the reserve, which serves such small requests; from then on every [`Buffer`](crate::Buffer) fails
-/// with [`OutOfMemory`](crate::OutOfMemory) until the system grants the reserve again. A single request beyond the reserve still
+/// Handles, lists and messages come from Rust's global allocator, and Rust ends the process if that fails. With this one, each
+/// refusal releases a part of the reserve, which serves such small requests; once most of it is gone, every
+/// [`Buffer`](crate::Buffer) fails with [`OutOfMemory`](crate::OutOfMemory) until the system grants the reserve again. A single request beyond the reserve still
 /// ends the process: whatever grows with the data has to ask first ([`list_with_capacity`](crate::list_with_capacity)).
 ///
 /// ```
@@ -24,43 +24,49 @@ use std::thread;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReserveAllocator;
 
-/// The bytes of the reserve, the best size first: address space, which is never touched. 4 MiB are enough for the handles and
-/// messages of the calls that are under way on many threads: where the system's allocator has no other memory, it takes a page for
-/// each small request, so that a quarter of that was spent between two checks. 64 MiB are enough for lists that grow with the number
-/// of elements of a dataset or of strings. After a refusal the heap may be too fragmented for that.
-const SIZES: [usize; 2] = [64 << 20, 4 << 20];
+/// The bytes of a block of the reserve: address space of its own, which is never touched. 4 MiB are enough for the handles and messages
+/// of the calls that are under way on many threads: where the system's allocator has no other memory, it takes a page for each small
+/// request, so that a quarter of that was spent between two checks.
+const BLOCK: usize = 4 << 20;
 
-/// The reserve; null before it is filled and after it was released.
-static BLOCK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-/// Whether the reserve was released and is missing.
+/// The number of blocks. All of them are enough for lists that grow with the number of elements of a dataset or of strings. They
+/// are released one by one: one large block would become the heap of the thread that asks first, and others would get nothing.
+const COUNT: usize = 16;
+
+/// The blocks that have to be there for further buffers, after a refusal.
+const LEAST: usize = 2;
+
+/// The blocks; null before they are taken and after they were released.
+static BLOCKS: [AtomicPtr<u8>; COUNT] = [const { AtomicPtr::new(ptr::null_mut()) }; COUNT];
+/// Whether a block was released and is missing.
 static IS_SPENT: AtomicBool = AtomicBool::new(false);
 
 impl ReserveAllocator {
-    /// Takes the reserve from the system, if it is not there.
+    /// Takes the blocks that are missing from the system.
     pub fn fill() {
-        if !BLOCK.load(Ordering::Acquire).is_null() {
-            return;
-        }
-        let Some(block) = SIZES.iter().find_map(|&bytes| take(bytes)) else { return };
-        if BLOCK.compare_exchange(ptr::null_mut(), block, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // Another thread was faster.
-            // SAFETY: the block came from `take`, and has no user.
-            unsafe { give_back(block) };
+        for place in &BLOCKS {
+            if !place.load(Ordering::Acquire).is_null() {
+                continue;
+            }
+            let Some(block) = take() else { return };
+            if place.compare_exchange(ptr::null_mut(), block, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                // Another thread was faster.
+                // SAFETY: the block came from `take`, and has no user.
+                unsafe { give_back(block) };
+            }
         }
         IS_SPENT.store(false, Ordering::Release);
     }
 
-    /// Whether the reserve is there.
+    /// Whether there is a reserve.
     pub fn is_filled() -> bool {
-        !BLOCK.load(Ordering::Acquire).is_null()
+        BLOCKS.iter().filter(|place| !place.load(Ordering::Acquire).is_null()).count() >= LEAST
     }
 
-    /// Releases the reserve. Returns whether there was one.
+    /// Releases a block. Returns whether there was one.
     fn release() -> bool {
-        let block = BLOCK.swap(ptr::null_mut(), Ordering::AcqRel);
-        if block.is_null() {
-            return false;
-        }
+        let block = BLOCKS.iter().rev().map(|place| place.swap(ptr::null_mut(), Ordering::AcqRel));
+        let Some(block) = block.into_iter().find(|block| !block.is_null()) else { return false };
         IS_SPENT.store(true, Ordering::Release);
         // SAFETY: the block came from `take`, and the swap made this thread its only owner.
         unsafe { give_back(block) };
@@ -68,34 +74,42 @@ impl ReserveAllocator {
     }
 }
 
-/// The bytes of a size.
-const WORD: usize = size_of::<usize>();
-
-fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes, align_of::<usize>()).ok()
-}
-
-/// A block of the system, with its size in its first word.
-fn take(bytes: usize) -> Option<*mut u8> {
-    // SAFETY: the layout has a size.
-    let block = unsafe { System.alloc(layout(bytes)?) };
-    if block.is_null() {
-        return None;
-    }
-    // SAFETY: the block has room for a word.
-    unsafe { block.cast::<[u8; WORD]>().write(bytes.to_ne_bytes()) };
-    Some(block)
+/// A block that does not come from a heap, whose free memory might serve one thread alone.
+#[cfg(unix)]
+fn take() -> Option<*mut u8> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, which nothing else uses.
+    let block = unsafe { libc::mmap(ptr::null_mut(), BLOCK, libc::PROT_NONE, flags, -1, 0) };
+    (block != libc::MAP_FAILED).then(|| block.cast())
 }
 
 /// # Safety
 /// The block came from [`take`], and has no user.
+#[cfg(unix)]
 unsafe fn give_back(block: *mut u8) {
-    // SAFETY: `take` wrote the size there.
-    let bytes = usize::from_ne_bytes(unsafe { block.cast::<[u8; WORD]>().read() });
-    if let Some(layout) = layout(bytes) {
-        // SAFETY: the block came from there with this layout.
-        unsafe { System.dealloc(block, layout) };
-    }
+    // SAFETY: the caller's promise.
+    unsafe { libc::munmap(block.cast(), BLOCK) };
+}
+
+#[cfg(not(unix))]
+const LAYOUT: Layout = match Layout::from_size_align(BLOCK, align_of::<usize>()) {
+    Ok(layout) => layout,
+    Err(_) => panic!("the size of a block is a layout"),
+};
+
+#[cfg(not(unix))]
+fn take() -> Option<*mut u8> {
+    // SAFETY: the layout has a size.
+    let block = unsafe { System.alloc(LAYOUT) };
+    (!block.is_null()).then_some(block)
+}
+
+/// # Safety
+/// The block came from [`take`], and has no user.
+#[cfg(not(unix))]
+unsafe fn give_back(block: *mut u8) {
+    // SAFETY: the block came from there with this layout.
+    unsafe { System.dealloc(block, LAYOUT) };
 }
 
 /// Whether new buffers must fail: the reserve is spent, and the system does not grant it again.
@@ -115,20 +129,11 @@ fn is_still_exhausted() -> bool {
     !ReserveAllocator::is_filled()
 }
 
-/// Whether the system grants a block of this size now, without the reserve. A list that grows with the data asks before it grows:
-/// otherwise its block would take the reserve, and nothing would be left for the error.
-pub fn is_granted(bytes: usize) -> bool {
-    let Some(block) = take(bytes.max(WORD)) else { return false };
-    // SAFETY: the block came from `take`, and has no user.
-    unsafe { give_back(block) };
-    true
-}
-
-/// How often a request is repeated: between the release of the reserve and the request, another thread may take the reserve again, for
-/// a buffer that it makes.
+/// How often a request is repeated once the reserve is gone: another thread may have taken the last block again, for a buffer that it
+/// makes, and release it.
 const TRIES: usize = 100;
 
-/// The block of a request, which is repeated after the reserve was released.
+/// The block of a request, which is repeated after a block of the reserve was released, until there is none.
 #[inline]
 fn or_from_reserve(request: impl Fn() -> *mut u8) -> *mut u8 {
     let block = request();
@@ -137,14 +142,16 @@ fn or_from_reserve(request: impl Fn() -> *mut u8) -> *mut u8 {
 
 #[cold]
 fn from_reserve(request: impl Fn() -> *mut u8) -> *mut u8 {
-    for _ in 0..TRIES {
-        // Also where another thread has released it since the last request.
-        ReserveAllocator::release();
+    let mut tries = 0;
+    while tries < TRIES {
+        if !ReserveAllocator::release() {
+            tries += 1;
+            thread::yield_now();
+        }
         let block = request();
         if !block.is_null() {
             return block;
         }
-        thread::yield_now();
     }
     ptr::null_mut()
 }
@@ -192,23 +199,22 @@ mod tests {
             if tries.get() == 1 { ptr::null_mut() } else { here }
         });
         assert_eq!((block, tries.get()), (here, 2));
-        // A thread that finds the reserve released by another one tries again, too.
+        assert!(IS_SPENT.load(Ordering::Acquire) && ReserveAllocator::is_filled());
+        // A large request takes all of it.
         tries.set(0);
-        assert!(!ReserveAllocator::is_filled());
         let block = or_from_reserve(|| {
             tries.set(tries.get() + 1);
-            if tries.get() == 1 { ptr::null_mut() } else { here }
+            if tries.get() < COUNT { ptr::null_mut() } else { here }
         });
-        assert_eq!((block, tries.get()), (here, 2));
-        // While other threads take it again, the request is repeated.
+        assert_eq!((block, tries.get()), (here, COUNT));
+        assert!(!ReserveAllocator::is_filled());
+        // A thread that finds nothing, since another one has released it, tries again, too.
         tries.set(0);
         let block = or_from_reserve(|| {
             tries.set(tries.get() + 1);
-            ReserveAllocator::fill();
             if tries.get() <= 5 { ptr::null_mut() } else { here }
         });
         assert_eq!((block, tries.get()), (here, 6));
-        assert!(is_granted(1000) && !is_granted(1 << 60));
         // The system has memory: the next buffer takes the reserve again, and is made.
         assert!(Buffer::new(100, Category::Tensor).is_ok());
         assert!(ReserveAllocator::is_filled());

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use taut_core::{Error, ErrorKind, Result, interrupt, is_checking_numerics, set_checking_numerics};
-use taut_memory::{is_granted, list_with_capacity};
+use taut_memory::list_with_capacity;
 
 /// The most time that the consumer waits for threads to end. A thread that is busy for longer ends on its own.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -181,14 +181,7 @@ impl<U> QueueState<U> {
     fn has_space(&mut self, buffer_size: BufferSize) -> bool {
         self.refused == 0
             && buffer_size.has_space(self.slots.len(), self.bytes + self.reserved, self.expected)
-            && (self.slots.is_empty() || self.has_slot())
-    }
-
-    /// Makes room for a further slot. Returns whether there is.
-    fn has_slot(&mut self) -> bool {
-        let (count, capacity) = (self.slots.len(), self.slots.capacity());
-        let grown = capacity.saturating_mul(2).saturating_mul(size_of::<Option<(Result<U>, usize)>>());
-        count < capacity || (is_granted(grown) && self.slots.try_reserve(1).is_ok())
+            && (self.slots.is_empty() || self.slots.try_reserve(1).is_ok())
     }
 
     /// Whether the elements that the consumer waits for are finished, or as many as there will be: the input has ended, or no further
