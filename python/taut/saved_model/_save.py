@@ -497,18 +497,15 @@ def _key(path: str, key: Any) -> Any:
 
 
 def _refuse_keras(path: str, layer: Any) -> NoReturn:
-    text = f"{path} is the Keras layer or model {getattr(layer, 'name', '')!r}, which a saved model cannot hold"
-    refuse(
-        "saved_model.save",
-        f"{text}\n  help: save it with model.save, and load it with keras.saving.load_model",
-        ValueError,
-    )
+    what = f"the Keras layer or model {getattr(layer, 'name', '')!r}"
+    _refuse(path, what, "save it with model.save, and load it with keras.saving.load_model")
 
 
 def _refuse_kind(path: str, thing: Any) -> NoReturn:
-    text = f"{path} is of class {type(thing).__name__}, which a saved model cannot hold"
-    refuse(
-        "saved_model.save",
-        f"{text}\n  help: leave it out of the object; tf.train.Checkpoint saves states of every kind",
-        ValueError,
-    )
+    hint = "leave it out of the object; tf.train.Checkpoint saves states of every kind"
+    _refuse(path, f"of class {type(thing).__name__}", hint)
+
+
+def _refuse(path: str, what: str, hint: str) -> NoReturn:
+    text = f"{path} is {what}, which a saved model cannot hold\n  help: {hint}"
+    refuse("saved_model.save", text, ValueError)
