@@ -96,7 +96,7 @@ fn a_lost_connection_never_gives_a_wrong_value() {
         let part = reduce_scatter(&sum, ReduceOp::Sum, group)?;
         broadcast(all_gather(part, group)?, 1, group)?.to_vec::<f32>()
     };
-    let mut exchange = 0;
+    let (mut exchange, mut named) = (0, 0);
     loop {
         let outcomes = on(Threads::failing(3, exchange), timeout, work);
         let values = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok());
@@ -104,12 +104,14 @@ fn a_lost_connection_never_gives_a_wrong_value() {
         if outcomes.iter().all(Result::is_ok) {
             break;
         }
-        assert!(outcomes.iter().any(|outcome| {
+        // On a busy machine, a rank may have waited too long before the connection is lost: an error as well.
+        named += u32::from(outcomes.iter().any(|outcome| {
             outcome.as_ref().is_err_and(|error| error.message().contains("the connection was lost"))
         }));
         exchange += 1;
     }
     assert!(exchange > 20, "{exchange}");
+    assert!(named > 0, "no error says that the connection was lost");
     assert_eq!(taut_memory::live_bytes(), before);
 }
 
