@@ -79,7 +79,7 @@ class Weak:
     """An object that a recording does not keep alive: a variable, a layer, another function."""
 
     def __init__(self, value: Any) -> None:
-        self._reference = weakref.ref(value)
+        self._reference, self.kind = weakref.ref(value), type(value)
 
     def get(self) -> Any:
         """The object. Raises ChangedError if it no longer exists."""
@@ -535,7 +535,16 @@ def recorded(function: _Function) -> _Function:
                 raise
             return answered(call, args, kwargs, error)
 
+    _recorded_functions.update((function, call))
     return call  # type: ignore[return-value]
+
+
+_recorded_functions: set[Callable] = set()
+
+
+def is_recorded(function: Any) -> bool:
+    """Whether `recorded` has made it, or was given it."""
+    return isinstance(function, types.FunctionType) and function in _recorded_functions
 
 
 def _calls_back(value: Any) -> bool:

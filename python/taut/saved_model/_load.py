@@ -13,13 +13,15 @@ from .._common import refuse
 from .._ops.generator import Generator
 from ..concrete_function import ConcreteFunction
 from ..variable import Variable, VariableAggregation, VariableSynchronization
-from ._encoding import Decoder, NotSavedError
+from ._encoding import Decoder
 from ._functions import LoadedFunction, Program, Signature
 from .options import checked_load_options
 
 FORMAT, VERSION = "taut.saved_model", 1
 #: The file that says what the model consists of.
 FILE = "saved_model.json"
+#: The tags of every model.
+TAGS = ["serve"]
 _OF_TENSORFLOW = ("saved_model.pb", "saved_model.pbtxt")
 
 
@@ -80,14 +82,13 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
             refuse("saved_model.load", f"{text}\n  help: {remedy}", ValueError)
         refuse("saved_model.load", f"SavedModel file does not exist at: {path}", OSError)
     document = read_tables(path)
-    own = document["tags"]
-    given = own if tags is None else [tags] if isinstance(tags, str) else list(tags)
-    if sorted(given) != sorted(own):
-        text = f"tags must be {own} or None, got {given}"
+    given = TAGS if tags is None else [tags] if isinstance(tags, str) else list(tags)
+    if sorted(given) != TAGS:
+        text = f"tags must be {TAGS} or None, got {given}"
         refuse("saved_model.load", text, ValueError)
     try:
         return _Reader(folder, document).root()
-    except (NotSavedError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         refuse("saved_model.load", f"{path} is damaged, or another version has written it: {error}", ValueError)
 
 
@@ -96,7 +97,7 @@ def read_tables(path: str) -> dict:
     with open(path, encoding="utf-8") as file:
         try:
             document = json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             refuse("saved_model.load", f"{path} is damaged: {error}", ValueError)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         refuse("saved_model.load", f"{path} is no saved model of this package", ValueError)
