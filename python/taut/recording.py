@@ -390,6 +390,14 @@ class Recording:
         return _with_tensors(self.arguments, iter([trial(*pair) for pair in zip(self.inputs, self.shapes)]))
 
 
+class _Running(threading.local):
+    op_by_op = 0
+
+
+#: How many functions that could not be traced run on this thread.
+running = _Running()
+
+
 class _Replay(threading.local):
     is_active = False
 
