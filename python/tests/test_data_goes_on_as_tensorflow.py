@@ -175,3 +175,18 @@ def test_a_stop_of_a_users_function_is_no_end_of_a_loop(wrap):
 def test_masks_need_lengths():
     with pytest.raises(ValueError, match="lengths"):
         tf.sequence_mask(None, 3)
+
+
+def test_pipelines_of_many_stages_are_saved(tmp_path):
+    dataset = Dataset.range(1)
+    for i in range(1500):
+        dataset = dataset.concatenate(Dataset.range(i, i + 1))
+    iterator = iter(dataset)
+    next(iterator)
+    path = tf.train.Checkpoint(data=iterator).save(tmp_path / "saved")
+    again = iter(dataset)
+    tf.train.Checkpoint(data=again).restore(path)
+    assert [int(next(again)), int(next(again))] == [0, 1]
+    assert len(list(dataset.take(5).snapshot(str(tmp_path / "snapshot")))) == 5
+    with pytest.raises(tf.errors.NotFoundError, match="must have the stages .*, got concatenate, range"):
+        tf.train.Checkpoint(data=iter(dataset.concatenate(dataset))).restore(path)
