@@ -41,6 +41,49 @@ def test_a_generator_that_raises_ends():
         next(iterator)
 
 
+def fails_to_decode():
+    b"\xff".decode()
+
+
+def fails_to_compile():
+    raise SyntaxError("bad program")
+
+
+class Demanding(Exception):  # noqa: N818
+    """As `ExceptionGroup` of newer versions of Python, it cannot be made of a text alone."""
+
+    __module__ = "builtins"
+
+    def __new__(cls, text, more):
+        return super().__new__(cls, text)
+
+
+def fails_with_more():
+    raise Demanding("several", [1])
+
+
+@pytest.mark.parametrize(
+    "work, kind, text",
+    [
+        (fails_to_decode, UnicodeDecodeError, "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff"),
+        (fails_to_compile, SyntaxError, "SyntaxError: bad program"),
+        (fails_with_more, tf.errors.UnknownError, "Demanding: "),
+    ],
+)
+def test_errors_of_functions_keep_their_text(work, kind, text):
+    def generator():
+        yield 1
+        work()
+
+    for run in (
+        lambda: list(Dataset.from_generator(generator, output_signature=NUMBER)),
+        lambda: tf.py_function(work, [], tf.int32),
+    ):
+        with pytest.raises(tf.errors.UnknownError) as caught:
+            run()
+        assert isinstance(caught.value, kind) and text in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "batch, exact, size, options, spec, expected",
     [

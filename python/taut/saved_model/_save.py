@@ -140,8 +140,7 @@ class _Writer:
     # Objects.
 
     def _add(self, path: str, thing: Any) -> int:
-        if type(thing).__name__ == "BoundFunction" and function_of(thing) is not None:
-            thing = function_of(thing)
+        thing = function_of(thing) or thing
         found = self._numbers.get(id(thing))
         if found is not None:
             return found
