@@ -44,18 +44,22 @@ static IS_SPENT: AtomicBool = AtomicBool::new(false);
 impl ReserveAllocator {
     /// Takes the blocks that are missing from the system.
     pub fn fill() {
+        // Before, so that a block that another thread releases meanwhile is not taken for one that is there.
+        let was_spent = IS_SPENT.swap(false, Ordering::AcqRel);
         for place in &BLOCKS {
             if !place.load(Ordering::Acquire).is_null() {
                 continue;
             }
-            let Some(block) = take() else { return };
+            let Some(block) = take() else {
+                IS_SPENT.fetch_or(was_spent, Ordering::AcqRel);
+                return;
+            };
             if place.compare_exchange(ptr::null_mut(), block, Ordering::AcqRel, Ordering::Acquire).is_err() {
                 // Another thread was faster.
                 // SAFETY: the block came from `take`, and has no user.
                 unsafe { give_back(block) };
             }
         }
-        IS_SPENT.store(false, Ordering::Release);
     }
 
     /// Whether there is a reserve.
@@ -75,12 +79,13 @@ impl ReserveAllocator {
     }
 }
 
-/// A block that does not come from a heap, whose free memory might serve one thread alone.
+/// A block that does not come from a heap, whose free memory might serve one thread alone. It is writable: only such mappings count
+/// against a limit of data (`RLIMIT_DATA`) and of what the system has promised, so that others would be no reserve for these.
 #[cfg(unix)]
 fn take() -> Option<*mut u8> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, which nothing else uses.
-    let block = unsafe { libc::mmap(ptr::null_mut(), BLOCK, libc::PROT_NONE, flags, -1, 0) };
+    let block = unsafe { libc::mmap(ptr::null_mut(), BLOCK, access, flags, -1, 0) };
     (block != libc::MAP_FAILED).then(|| block.cast())
 }
 
