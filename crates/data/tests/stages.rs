@@ -424,18 +424,6 @@ fn each_occurrence_of_a_shuffle_has_an_order_of_its_own() {
 }
 
 #[test]
-fn a_dataset_that_is_joined_with_itself_many_times_over_starts_at_once() {
-    let _ledger = ledger_check();
-    let mut dataset = Dataset::range(0..2);
-    for _ in 0..60 {
-        dataset = dataset.concatenate(&dataset);
-    }
-    let mut iter = dataset.iter().unwrap();
-    let first = iter.next().unwrap().unwrap();
-    assert_eq!(first.item::<i64>().unwrap(), 0);
-}
-
-#[test]
 fn samples_of_a_seed_may_be_the_same_in_each_epoch() {
     let _ledger = ledger_check();
     let parts = [(Dataset::range(0..20), 1.0), (Dataset::range(100..120), 1.0)];

@@ -164,7 +164,7 @@ class Encoder:
         owner: Any = getattr(value, "__objclass__", getattr(value, "__self__", None))
         if isinstance(owner, type):
             path = _path(owner, lambda *_: owner)
-            if method_at(*path, own_name) == value:
+            if method_at(path[0], path[1], own_name) == value:
                 return {"method": [*path, own_name]}
         if own_name in _NATIVE and getattr(_native, own_name) is value:
             return {"native": own_name}
