@@ -601,7 +601,12 @@ def test_damaged_files_are_an_error(tmp_path):
     tf.saved_model.save(model(lambda v, x: tf.nn.relu(x)), tmp_path)
     path = tmp_path / "saved_model.json"
     document = json.loads(path.read_text())
+    (function,) = (one for one in document["objects"] if one["kind"] == "function")
+    numbers = {"range": [0, 10**12, 1]}
+    signature = {**function["signatures"][0], "arguments": {"tuple": [numbers, {"dict": []}]}}
     damaged = [
+        {**document, "objects": [{**function, "signatures": [signature]}]},
+        {**document, "objects": [{**function, "input_signature": numbers}]},
         {**document, "tensors": 3},
         {**document, "variables": [{}]},
         {**document, "objects": [{"kind": "tuple", "parts": [[0, "object", 0]]}]},

@@ -44,21 +44,21 @@ static IS_SPENT: AtomicBool = AtomicBool::new(false);
 impl ReserveAllocator {
     /// Takes the blocks that are missing from the system.
     pub fn fill() {
-        // Before, so that a block that another thread releases meanwhile is not taken for one that is there.
-        let was_spent = IS_SPENT.swap(false, Ordering::AcqRel);
         for place in &BLOCKS {
             if !place.load(Ordering::Acquire).is_null() {
                 continue;
             }
-            let Some(block) = take() else {
-                IS_SPENT.fetch_or(was_spent, Ordering::AcqRel);
-                return;
-            };
+            let Some(block) = take() else { return };
             if place.compare_exchange(ptr::null_mut(), block, Ordering::AcqRel, Ordering::Acquire).is_err() {
                 // Another thread was faster.
                 // SAFETY: the block came from `take`, and has no user.
                 unsafe { give_back(block) };
             }
+        }
+        IS_SPENT.store(false, Ordering::SeqCst);
+        // Another thread may have released a block before the store, which hides that.
+        if BLOCKS.iter().any(|place| place.load(Ordering::SeqCst).is_null()) {
+            IS_SPENT.store(true, Ordering::SeqCst);
         }
     }
 
@@ -70,9 +70,9 @@ impl ReserveAllocator {
 
     /// Releases a block. Returns whether there was one.
     fn release() -> bool {
-        let block = BLOCKS.iter().rev().map(|place| place.swap(ptr::null_mut(), Ordering::AcqRel));
+        let block = BLOCKS.iter().rev().map(|place| place.swap(ptr::null_mut(), Ordering::SeqCst));
         let Some(block) = block.into_iter().find(|block| !block.is_null()) else { return false };
-        IS_SPENT.store(true, Ordering::Release);
+        IS_SPENT.store(true, Ordering::SeqCst);
         // SAFETY: the block came from `take`, and the swap made this thread its only owner.
         unsafe { give_back(block) };
         true

@@ -13,7 +13,7 @@ from .._common import refuse
 from .._ops.generator import Generator
 from ..concrete_function import ConcreteFunction
 from ..variable import Variable, VariableAggregation, VariableSynchronization
-from ._encoding import Decoder
+from ._encoding import Decoder, NotSavedError
 from ._functions import LoadedFunction, Program, Signature
 from .options import checked_load_options
 
@@ -177,20 +177,18 @@ class _Reader:
             for name, kind, *default in node["parameters"]
         ]
         signatures = [self._signature(one) for one in node["signatures"]]
-        given = node["input_signature"]
-        function = LoadedFunction(
-            node["name"],
-            inspect.Signature(parameters),
-            signatures,
-            None if given is None else self._decoder.value(given),
-            node["options"],
-        )
+        given = self._decoder.value(node["input_signature"])
+        if not (given is None or type(given) is tuple):
+            raise NotSavedError(f"an input signature must be a tuple, got {given!r}")
+        function = LoadedFunction(node["name"], inspect.Signature(parameters), signatures, given, node["options"])
         if node["concrete"]:
             return ConcreteFunction(function, signatures[0].args, signatures[0].kwargs)
         return function
 
     def _signature(self, data: dict) -> Signature:
         args, kwargs = self._decoder.value(data["arguments"])
+        if type(args) is not tuple or type(kwargs) is not dict:
+            raise NotSavedError(f"arguments must be a tuple and a dict, got {args!r} and {kwargs!r}")
         return Signature(args, kwargs, Program(data["program"], self._decoder))
 
     def _serving(self, data: dict) -> ConcreteFunction:
