@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -394,9 +395,9 @@ def variables_made(thing: Any) -> None:
                 refused.update(
                     (one, error) for root in restore.roots().values() for one in _flat(root) if is_layer(one)
                 )
-                if _collected is None:
+                if _collected.errors is None:
                     raise
-                _collected.append(error)
+                _collected.errors.append(error)
         if not restore.values or not restore.roots():
             cancel(restore)
 
@@ -406,18 +407,22 @@ def variables_made(thing: Any) -> None:
 refused: weakref.WeakKeyDictionary[Any, ValueError] = weakref.WeakKeyDictionary()
 
 
-_collected: list[ValueError] | None = None
+class _Collected(threading.local):
+    errors: list[ValueError] | None = None
+
+
+_collected = _Collected()
 
 
 @contextlib.contextmanager
 def errors_at_the_end() -> Iterator[None]:
     """Raises the first error of values that fit no variable when it is left: the other variables are created before."""
-    global _collected
-    _collected = errors = []  # type: ignore[var-annotated]
+    before, errors = _collected.errors, []  # type: ignore[var-annotated]
+    _collected.errors = errors
     try:
         yield
     finally:
-        _collected = None
+        _collected.errors = before
     if errors:
         raise errors[0]
 

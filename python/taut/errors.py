@@ -196,11 +196,15 @@ _OF_USERS = {
 
 @functools.cache
 def _also_unknown(kind: type) -> Any:
+    # Some classes have a text that is made of other arguments.
+    own = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__str__": BaseException.__str__}
     try:
-        return type(kind.__name__, (UnknownError, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+        made = type(kind.__name__, (UnknownError, kind), own)
+        made("")
     except TypeError:
-        # The class of an extension module that cannot be combined with another.
+        # The class of an extension module that cannot be combined with another, or one that needs other arguments.
         return UnknownError
+    return made
 
 
 def raise_for(name: str, error: Exception) -> NoReturn:

@@ -19,6 +19,7 @@ from .errors import DTypeError, DynamicShapeError, InvalidArgumentError, OutOfRa
 from .methods import BoundFunction, weak_method
 from .open_sizes import Traces
 from .open_variable import OpenVariable
+from .recording import running
 from .spec import TensorSpec
 from .type_spec import DatasetSpec, IteratorSpec, TypeSpec, is_of_parts
 
@@ -123,7 +124,6 @@ class _Creations(threading.local):
 
     count = 0
     forbidden = False
-    op_by_op = 0
 
 
 _creations = _Creations()
@@ -131,7 +131,7 @@ _creations = _Creations()
 
 def is_running_op_by_op() -> bool:
     """Whether a function that could not be traced runs on this thread."""
-    return _creations.op_by_op > 0
+    return running.op_by_op > 0
 
 
 def initial_value_unknown() -> DynamicShapeError:
@@ -152,7 +152,7 @@ class _CreatedAgainError(InvalidArgumentError):
 
 def variable_created() -> None:
     """Called for each variable that is created."""
-    if not (_creations.op_by_op or _native.is_tracing()):
+    if not (running.op_by_op or _native.is_tracing()):
         return
     _creations.count += 1
     if _creations.forbidden:
@@ -223,12 +223,12 @@ def as_result(leaf: Any) -> Any:
 @contextlib.contextmanager
 def _running_op_by_op(may_create: bool) -> Iterator[None]:
     forbidden = _creations.forbidden
-    _creations.op_by_op += 1
+    running.op_by_op += 1
     _creations.forbidden = not may_create
     try:
         yield
     finally:
-        _creations.op_by_op -= 1
+        running.op_by_op -= 1
         _creations.forbidden = forbidden
 
 

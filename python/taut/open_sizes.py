@@ -50,7 +50,6 @@ class Traces:
         self.ran_op_by_op = False
         #: Whether the code is recorded.
         self.is_recorded = True
-        #: Whether the containers among the arguments are made for each call, so that the code may modify them.
         #: How often the code was called.
         self.count = 0
         #: Whether the code must run op by op once, to create variables, and whether it has done so since it was traced.

@@ -79,7 +79,7 @@ class Weak:
     """An object that a recording does not keep alive: a variable, a layer, another function."""
 
     def __init__(self, value: Any) -> None:
-        self._reference = weakref.ref(value)
+        self._reference, self.kind = weakref.ref(value), type(value)
 
     def get(self) -> Any:
         """The object. Raises ChangedError if it no longer exists."""
@@ -390,6 +390,14 @@ class Recording:
         return _with_tensors(self.arguments, iter([trial(*pair) for pair in zip(self.inputs, self.shapes)]))
 
 
+class _Running(threading.local):
+    op_by_op = 0
+
+
+#: How many functions that could not be traced run on this thread.
+running = _Running()
+
+
 class _Replay(threading.local):
     is_active = False
 
@@ -535,7 +543,16 @@ def recorded(function: _Function) -> _Function:
                 raise
             return answered(call, args, kwargs, error)
 
+    _recorded_functions.update((function, call))
     return call  # type: ignore[return-value]
+
+
+_recorded_functions: set[Callable] = set()
+
+
+def is_recorded(function: Any) -> bool:
+    """Whether `recorded` has made it, or was given it."""
+    return isinstance(function, types.FunctionType) and function in _recorded_functions
 
 
 def _calls_back(value: Any) -> bool:

@@ -106,9 +106,11 @@ class GradientTape(_native.GradientTape):
 
     def _gradient_in_body(self, target: Any, sources: Any, output_gradients: Any, unconnected: str) -> Any:
         """The gradient in a loop or branch of what was recorded outside of it. The tape records the loop or branch as a whole,
-        so it knows nothing of the ops in it: with a target that is computed there, the function runs op by op.
+        so it knows nothing of the ops in it: with a target that is computed there, the function runs op by op. Of several
+        targets, the gradient does not show whether one of them is.
         """
-        found = super().gradient(target, sources, output_gradients, "none")
+        is_known = len(nest.flatten(target)) == 1
+        found = super().gradient(target, sources, output_gradients, "none") if is_known else None
         flat = nest.flatten(found)
         if flat and all(gradient is None for gradient in flat):
             text = "the tape records the loop or branch as a whole, and the target is computed in it"

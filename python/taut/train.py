@@ -282,6 +282,9 @@ def _read_folder_state(folder: str, name: str = "checkpoint") -> dict[str, list[
                 found.setdefault(key, []).append(json.loads(value) if value.startswith('"') else value)
     except FileNotFoundError:
         pass
+    except ValueError as error:
+        text = f"{os.path.join(folder, name)}, which names the checkpoints of the folder, is damaged: {error}"
+        refuse("latest_checkpoint", f"{text}\n  help: remove it, and restore from the file of a checkpoint", ValueError)
     return found
 
 

@@ -281,3 +281,14 @@ def test_iterators_are_restored_where_only_sizes_and_buffers_differ():
     assert restored(numbers, tf.data.Dataset.range(12)) == [3, 4, 5, 6, 7, 8, 9, 10, 11]
     assert restored(numbers.batch(2), numbers.batch(2).prefetch(1)) == [[6, 7], [8, 9]]
     assert restored(numbers.prefetch(2).batch(2), numbers.batch(2).with_options(tf.data.Options())) == [[6, 7], [8, 9]]
+
+
+def test_a_damaged_list_of_checkpoints_is_an_error(tmp_path):
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "run-1\n')
+    # TensorFlow warns and returns None, as if there were no checkpoint.
+    for work in (
+        tf.train.latest_checkpoint,
+        lambda folder: tf.train.CheckpointManager(tf.train.Checkpoint(), folder, 1),
+    ):
+        with pytest.raises(ValueError, match="is damaged"):
+            work(str(tmp_path))

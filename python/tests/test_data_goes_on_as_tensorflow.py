@@ -41,6 +41,49 @@ def test_a_generator_that_raises_ends():
         next(iterator)
 
 
+def fails_to_decode():
+    b"\xff".decode()
+
+
+def fails_to_compile():
+    raise SyntaxError("bad program")
+
+
+class Demanding(Exception):  # noqa: N818
+    """As `ExceptionGroup` of newer versions of Python, it cannot be made of a text alone."""
+
+    __module__ = "builtins"
+
+    def __new__(cls, text, more):
+        return super().__new__(cls, text)
+
+
+def fails_with_more():
+    raise Demanding("several", [1])
+
+
+@pytest.mark.parametrize(
+    "work, kind, text",
+    [
+        (fails_to_decode, UnicodeDecodeError, "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff"),
+        (fails_to_compile, SyntaxError, "SyntaxError: bad program"),
+        (fails_with_more, tf.errors.UnknownError, "Demanding: "),
+    ],
+)
+def test_errors_of_functions_keep_their_text(work, kind, text):
+    def generator():
+        yield 1
+        work()
+
+    for run in (
+        lambda: list(Dataset.from_generator(generator, output_signature=NUMBER)),
+        lambda: tf.py_function(work, [], tf.int32),
+    ):
+        with pytest.raises(tf.errors.UnknownError) as caught:
+            run()
+        assert isinstance(caught.value, kind) and text in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "batch, exact, size, options, spec, expected",
     [
@@ -175,3 +218,18 @@ def test_a_stop_of_a_users_function_is_no_end_of_a_loop(wrap):
 def test_masks_need_lengths():
     with pytest.raises(ValueError, match="lengths"):
         tf.sequence_mask(None, 3)
+
+
+def test_pipelines_of_many_stages_are_saved(tmp_path):
+    dataset = Dataset.range(1)
+    for i in range(1500):
+        dataset = dataset.concatenate(Dataset.range(i, i + 1))
+    iterator = iter(dataset)
+    next(iterator)
+    path = tf.train.Checkpoint(data=iterator).save(tmp_path / "saved")
+    again = iter(dataset)
+    tf.train.Checkpoint(data=again).restore(path)
+    assert [int(next(again)), int(next(again))] == [0, 1]
+    assert len(list(dataset.take(5).snapshot(str(tmp_path / "snapshot")))) == 5
+    with pytest.raises(tf.errors.NotFoundError, match="must have the stages .*, got concatenate, range"):
+        tf.train.Checkpoint(data=iter(dataset.concatenate(dataset))).restore(path)

@@ -131,9 +131,21 @@ PROGRAMS = {
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the address space are Linux's")
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_system_without_memory_raises_memory_error(program, tmp_path):
+    raises_memory_error(PRELUDE, program, tmp_path)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit of data is Linux's")
+@pytest.mark.parametrize("name", ["many small tensors", "a deep tape", "a prefetch of all elements, which are kept"])
+def test_a_limit_of_data_raises_memory_error(name, tmp_path):
+    prelude = PRELUDE.replace("RLIMIT_AS", "RLIMIT_DATA").replace(".split()[0]", ".split()[5]")
+    raises_memory_error(prelude, PROGRAMS[name], tmp_path)
+
+
+def raises_memory_error(prelude, program, tmp_path):
+    """The program ends with a MemoryError, and can go on."""
     body = "\n".join(f"    {line.strip(' ') and line[8:]}" for line in program.strip("\n").splitlines())
     text = (
-        f"{PRELUDE}\ntry:\n{body}\nexcept MemoryError:\n    pass\n"
+        f"{prelude}\ntry:\n{body}\nexcept MemoryError:\n    pass\n"
         # With what it held, the memory is there again.
         "held = x = tape = element = None\n"
         "tf.memory.trim()\n"

@@ -413,6 +413,12 @@ def custom(x):
     return x * x, lambda upstream: upstream * 3 * x
 
 
+def dropped_layer(v, x):
+    made = tf.keras.layers.Activation("relu", name="own")(x)
+    gc.collect()
+    return made
+
+
 REFUSED = {
     "untracked variable": (AssertionError, "untracked", lambda v, x: x * OUTSIDE),
     "custom gradient": (ValueError, "cannot be recorded", lambda v, x: custom(x)),
@@ -425,6 +431,7 @@ REFUSED = {
     ),
     "length in Python": (ValueError, "depends on the size of an open dimension", lambda v, x: x * float(len(x))),
     "Keras layer": (ValueError, "model.save", lambda v, x: tf.keras.layers.Activation("relu", name="own")(x)),
+    "Keras layer that is gone": (ValueError, "model.save", dropped_layer),
     "constant of strings": (ValueError, "strings", lambda v, x: (x, TEXT)),
     "dataset": (ValueError, "cannot be recorded", lambda v, x: next(iter(tf.data.Dataset.range(3)))),
 }
@@ -528,17 +535,105 @@ def test_what_is_no_saved_model_is_refused(tmp_path):
     fails(OSError, "a part of the saved model is missing", lambda: tf.saved_model.load(folder))
 
 
-def test_files_name_functions_of_the_package_alone(tmp_path):
+def changed_call(folder, **changes):
+    """Changes the first call of the only function of a saved model."""
+    path = folder / "saved_model.json"
+    document = json.loads(path.read_text())
+    (function,) = (one for one in document["objects"] if one["kind"] == "function")
+    function["signatures"][0]["program"]["calls"][0].update(changes)
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "callee",
+    [
+        {"function": ["os", "system"]},
+        {"function": ["taut.recording", "np.save"]},
+        {"function": ["taut.saved_model._load", "os.remove"]},
+        {"function": ["taut.train", "make_folder"]},
+        {"function": ["keras.src.activations", "get"]},
+        {"native": "write_text"},
+        {"native": "set_allocator"},
+        {"native": "__loader__"},
+        {"op": "__loader__"},
+        {"name": ["taut.io", "write_file"]},
+        {"name": ["taut.io", "TFRecordWriter"]},
+        {"name": ["os", "system"]},
+        {"type": ["taut._native", "RecordWriter"]},
+        {"type": ["taut.train", "CheckpointManager"]},
+        {"type": ["taut._fingerprints", "Path"]},
+        {"type": ["numpy", "void"]},
+        {"type": ["builtins", "bytes"]},
+        {"method": ["taut._native", "RecordWriter", "__new__"]},
+        {"method": ["taut._native", "Tensor", "__getattribute__"]},
+        {"enum": ["taut.variable", "Variable", "numpy"]},
+    ],
+    ids=str,
+)
+def test_files_call_what_computes_tensors_and_nothing_else(callee, tmp_path):
+    tf.saved_model.save(model(lambda v, x: tf.nn.relu(x)), tmp_path)
+    changed_call(tmp_path, call=callee, args=[str(tmp_path / "new"), "text"])
+    loaded = tf.saved_model.load(tmp_path)
+    with pytest.raises(ValueError, match="a file may name|it uses the class|it calls|there is no op"):
+        loaded.f(X)
+    assert not (tmp_path / "new").exists()
+
+
+def test_files_print_to_no_file(tmp_path):
+    def printed(stream):
+        def body(v, x):
+            tf.print("text", output_stream=stream)
+            return x
+
+        return model(body)
+
+    target = tmp_path / "out"
+    stream = f"file://{target}"
+    fails(ValueError, "prints to a file", lambda: tf.saved_model.save(printed(stream), tmp_path / "model"))
+    tf.saved_model.save(printed(None), tmp_path / "model")
+    changed_call(tmp_path / "model", kwargs=[["output_stream", stream]])
+    with pytest.raises(ValueError, match="prints to a file"):
+        tf.saved_model.load(tmp_path / "model").f(X)
+    assert not target.exists()
+
+
+def test_damaged_files_are_an_error(tmp_path):
     tf.saved_model.save(model(lambda v, x: tf.nn.relu(x)), tmp_path)
     path = tmp_path / "saved_model.json"
-    document = path.read_text()
-    for other in (["os", "system"], ["taut.recording", "np.save"], ["taut.saved_model._load", "os.remove"]):
-        changed = json.loads(document)
-        changed["objects"][2]["signatures"][0]["program"]["calls"][0]["call"] = {"function": other}
-        path.write_text(json.dumps(changed))
-        loaded = tf.saved_model.load(tmp_path)
-        with pytest.raises(ValueError, match="is no function of this package"):
-            loaded.f(X)
+    document = json.loads(path.read_text())
+    (function,) = (one for one in document["objects"] if one["kind"] == "function")
+    numbers = {"range": [0, 10**12, 1]}
+    signature = {**function["signatures"][0], "arguments": {"tuple": [numbers, {"dict": []}]}}
+    damaged = [
+        {**document, "objects": [{**function, "signatures": [signature]}]},
+        {**document, "objects": [{**function, "input_signature": numbers}]},
+        {**document, "tensors": 3},
+        {**document, "variables": [{}]},
+        {**document, "objects": [{"kind": "tuple", "parts": [[0, "object", 0]]}]},
+        {**document, "objects": [{"kind": "list", "parts": [[0, "value", {"result": 1}]]}]},
+        {**document, "objects": [{"kind": "list", "parts": [[0, "value", {"float": "x"}]]}]},
+        {**document, "objects": [{"kind": "list", "parts": [[0, "value", {}]]}]},
+        {**document, "objects": [{"kind": "list", "parts": [[0, "value", {"range": [0, 1, 0]}]]}]},
+        {**document, "signatures": 3},
+    ]
+    for text in ["[" * 100_000, '{"format": "taut.saved_model", "version": 1}', *map(json.dumps, damaged)]:
+        path.write_text(text)
+        fails(ValueError, "saved_model.json is damaged", lambda: tf.saved_model.load(tmp_path))
+    # What was damaged is replaced.
+    path.write_text(json.dumps(damaged[0]))
+    tf.saved_model.save(model(lambda v, x: x), tmp_path)
+    assert tf.saved_model.load(tmp_path).v.shape == [3, 3]
+
+
+def test_constants_that_a_call_returns_are_those_of_other_calls(again):
+    constant = tf.constant([1.0, 2.0, 3.0])
+    saved = model(lambda v, x: tf.convert_to_tensor(constant) * x)
+    saved.other = tf.function(lambda x: constant * x, input_signature=[ROWS])
+    branch = lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: tf.convert_to_tensor(constant) * x, lambda: x)  # noqa: E731
+    saved.branch = tf.function(lambda x: branch(x) + constant, input_signature=[ROWS])
+    loaded = again(saved)
+    for name in ("f", "other", "branch"):
+        same(getattr(loaded, name)(X), getattr(saved, name)(X))
 
 
 def test_options_take_effect_or_are_refused(again):

@@ -180,3 +180,19 @@ def test_a_tape_around_a_loop_gives_the_gradient_of_what_was_computed_before():
 
     assert float(function(tf.constant(5.0), tf.constant(1.0))) == 60.0
     assert function.trace_count == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*runs op by op")
+def test_a_tape_around_a_loop_gives_the_gradient_of_several_targets_of_which_one_is_computed_in_it():
+    @tf.function
+    def function(x):
+        total = tf.zeros_like(x)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            square = x * x
+            for _ in tf.range(1):
+                total = tape.gradient([square, square * 3.0], x)
+        return total
+
+    # TensorFlow's: 2x and 6x.
+    assert float(function(tf.constant(2.0))) == 16.0

@@ -3,7 +3,7 @@
 use crate::buffer_size::BufferSize;
 use crate::dataset::{Cursor, Dataset, PipelineStage, next_id};
 use crate::element::DatasetElement;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -101,8 +101,9 @@ impl PipelineCounters {
         opened: u64,
         first_new: u64,
     ) -> PipelineCounters {
-        let (mut repeated, mut counts) = (HashMap::new(), HashMap::new());
-        count_occurrences(dataset, 0, &mut counts, &mut repeated);
+        let mut found = Occurrences::default();
+        found.count(dataset, 0);
+        let repeated = found.repeated;
         PipelineCounters { all: Mutex::default(), stopped, repeated, opened, first_new }
     }
 
@@ -144,24 +145,41 @@ impl PipelineCounters {
     }
 }
 
-/// Notes the places of stages that draw an order and occur before; `counts` is how often they occur.
-fn count_occurrences(
-    dataset: &dyn PipelineStage,
-    place: u64,
-    counts: &mut HashMap<u64, u64>,
-    repeated: &mut HashMap<(u64, u64), u64>,
-) {
-    if dataset.draws_order() {
-        let count = counts.entry(dataset.id()).or_insert(0);
-        if *count > 0 {
-            repeated.insert((dataset.id(), place), *count);
+/// The stages of a pipeline that draw an order, counted.
+#[derive(Default)]
+struct Occurrences {
+    /// How often each dataset occurs.
+    counts: HashMap<u64, u64>,
+    /// Those that occur before: their dataset and place, and how often they occurred.
+    repeated: HashMap<(u64, u64), u64>,
+    /// Datasets in which nothing draws an order. They are visited once: a dataset that is joined with itself many times over
+    /// has more places than could be counted.
+    fixed: HashSet<u64>,
+}
+
+impl Occurrences {
+    /// Counts a dataset and its inputs. Returns whether one of them draws an order.
+    fn count(&mut self, dataset: &dyn PipelineStage, place: u64) -> bool {
+        if self.fixed.contains(&dataset.id()) {
+            return false;
         }
-        *count += 1;
-    }
-    let inputs = dataset.inputs();
-    for (number, input) in inputs.iter().enumerate() {
-        let place = if inputs.len() == 1 { place } else { mixed(place, number as u64 + 1) };
-        count_occurrences(*input, place, counts, repeated);
+        let mut draws = dataset.draws_order();
+        if draws {
+            let count = self.counts.entry(dataset.id()).or_insert(0);
+            if *count > 0 {
+                self.repeated.insert((dataset.id(), place), *count);
+            }
+            *count += 1;
+        }
+        let inputs = dataset.inputs();
+        for (number, input) in inputs.iter().enumerate() {
+            let place = if inputs.len() == 1 { place } else { mixed(place, number as u64 + 1) };
+            draws |= self.count(*input, place);
+        }
+        if !draws && inputs.len() > 1 {
+            self.fixed.insert(dataset.id());
+        }
+        draws
     }
 }
 

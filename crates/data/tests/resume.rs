@@ -180,3 +180,15 @@ proptest! {
         assert_parallel_is_serial(count, workers, buffer_size);
     }
 }
+
+#[test]
+fn a_dataset_that_is_joined_with_itself_many_times_over_starts_at_once() {
+    let _ledger = whole_ledger_check();
+    let mut dataset = Dataset::range(0..2);
+    for _ in 0..60 {
+        dataset = dataset.concatenate(&dataset);
+    }
+    let mut iter = dataset.iter().unwrap();
+    let first = iter.next().unwrap().unwrap();
+    assert_eq!(first.item::<i64>().unwrap(), 0);
+}

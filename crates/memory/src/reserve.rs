@@ -55,7 +55,11 @@ impl ReserveAllocator {
                 unsafe { give_back(block) };
             }
         }
-        IS_SPENT.store(false, Ordering::Release);
+        IS_SPENT.store(false, Ordering::SeqCst);
+        // Another thread may have released a block before the store, which hides that.
+        if BLOCKS.iter().any(|place| place.load(Ordering::SeqCst).is_null()) {
+            IS_SPENT.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Whether there is a reserve.
@@ -66,21 +70,22 @@ impl ReserveAllocator {
 
     /// Releases a block. Returns whether there was one.
     fn release() -> bool {
-        let block = BLOCKS.iter().rev().map(|place| place.swap(ptr::null_mut(), Ordering::AcqRel));
+        let block = BLOCKS.iter().rev().map(|place| place.swap(ptr::null_mut(), Ordering::SeqCst));
         let Some(block) = block.into_iter().find(|block| !block.is_null()) else { return false };
-        IS_SPENT.store(true, Ordering::Release);
+        IS_SPENT.store(true, Ordering::SeqCst);
         // SAFETY: the block came from `take`, and the swap made this thread its only owner.
         unsafe { give_back(block) };
         true
     }
 }
 
-/// A block that does not come from a heap, whose free memory might serve one thread alone.
+/// A block that does not come from a heap, whose free memory might serve one thread alone. It is writable: only such mappings count
+/// against a limit of data (`RLIMIT_DATA`) and of what the system has promised, so that others would be no reserve for these.
 #[cfg(unix)]
 fn take() -> Option<*mut u8> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, which nothing else uses.
-    let block = unsafe { libc::mmap(ptr::null_mut(), BLOCK, libc::PROT_NONE, flags, -1, 0) };
+    let block = unsafe { libc::mmap(ptr::null_mut(), BLOCK, access, flags, -1, 0) };
     (block != libc::MAP_FAILED).then(|| block.cast())
 }
 

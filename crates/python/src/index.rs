@@ -25,11 +25,12 @@ enum Subscript {
 /// The part of a tensor that a subscript selects.
 pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let (py, x) = (slf.py(), slf.get().read()?);
-    let listed = key.cast_exact::<PyList>().is_ok_and(|list| list.iter().all(|part| selects_one_axis(&part)));
-    let entries: Vec<Subscript> = if listed || key.is_instance_of::<PyTuple>() {
-        key.try_iter()?.map(|key| subscript(&key?)).collect::<PyResult<_>>()?
-    } else {
-        vec![subscript(key)?]
+    let axes = key.cast_exact::<PyList>().ok().filter(|list| list.iter().all(|part| selects_one_axis(&part)));
+    let listed = axes.is_some();
+    let entries: Vec<Subscript> = match (key.cast::<PyTuple>(), axes) {
+        (Ok(keys), _) => keys.iter().map(|key| subscript(&key)).collect::<PyResult<_>>()?,
+        (_, Some(keys)) => keys.iter().map(|key| subscript(&key)).collect::<PyResult<_>>()?,
+        _ => vec![subscript(key)?],
     };
     let plain: Vec<Index> = entries
         .iter()

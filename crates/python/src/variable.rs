@@ -136,7 +136,7 @@ fn assign<'py>(
         let text = format!("the value must have the variable's shape {wanted}, got {given}\n  at {line}");
         return Err(of_class(py, "InvalidArgumentError", text));
     }
-    call(py, variable.spec().bytes(), || work(variable, value))
+    call(py, spec.bytes(), || work(variable, value))
 }
 
 fn scatter<'py>(

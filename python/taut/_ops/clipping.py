@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .._typing import AxisLike, TensorLike
 
 
+_NUMBERS = (int, float)
+
+
 @overload
 def clip_by_value(
     t: IndexedSlices, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
@@ -33,10 +36,10 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
     """
     if isinstance(t, IndexedSlices):
         return t.with_values(clip_by_value(t.values, clip_value_min, clip_value_max))
-    bounds = (clip_value_min, clip_value_max)
-    if builtins.all(type(bound) in (int, float) for bound in bounds) and clip_value_min <= clip_value_max:
+    are_numbers = type(clip_value_min) in _NUMBERS and type(clip_value_max) in _NUMBERS
+    if are_numbers and clip_value_min <= clip_value_max:
         return raw.clip_by_value(t, clip_value_min, clip_value_max)
-    t = as_tensor(t)
+    t, bounds = as_tensor(t), (clip_value_min, clip_value_max)
     return _like("clip_by_value", raw.maximum(raw.minimum(t, clip_value_max), clip_value_min), t, bounds)
 
 

@@ -5,45 +5,50 @@ So does TensorFlow: the logarithm of a probability that was rounded to 0 is lost
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from .. import _native, _raw_ops as raw
 from .._native import Tensor
 from .._typing import TensorLike
+from ..recording import running
 
-_LOGITS: dict[int, tuple[str, Tensor]] = {}
-"""The op and the argument of which a tensor of a function is the result, by the `id` of the tensor, while it exists."""
+#: By the `id` of a tensor, while it exists: the op of which it is the result, and the argument of the op.
+_LOGITS: dict[int, tuple[str, Tensor, weakref.KeyedRef]] = {}
 
 
 def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Computes the softmax along an axis (default: the last)."""
-    return _noted("softmax", raw.softmax(logits, -1 if axis is None else axis), logits)
+    made = raw.softmax(logits, -1 if axis is None else axis)
+    return _noted("softmax", made, logits) if _native.is_tracing() or running.op_by_op else made
 
 
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """Computes `1 / (1 + exp(-x))`."""
-    return _noted("sigmoid", raw.sigmoid(x), x)
+    made = raw.sigmoid(x)
+    return _noted("sigmoid", made, x) if _native.is_tracing() or running.op_by_op else made
 
 
 def _noted(op: str, made: Any, logits: Any) -> Any:
-    if isinstance(logits, _native.Tensor) and (_native.is_tracing() or _op_by_op()()):
-        _LOGITS[id(made)] = op, logits
-        weakref.finalize(made, _LOGITS.pop, id(made), None)
+    if isinstance(logits, _native.Tensor):
+        note_logits(op, made, logits)
     return made
 
 
-@functools.cache
-def _op_by_op() -> Callable[[], bool]:
-    # `function` imports the ops.
-    from ..function import is_running_op_by_op
-
-    return is_running_op_by_op
+def note_logits(op: str, probabilities: Tensor, logits: Tensor) -> None:
+    """Notes that a tensor is the result of an op; the logits live as long as it does."""
+    key = id(probabilities)
+    _LOGITS[key] = op, logits, weakref.KeyedRef(probabilities, _forget, key)
 
 
-def logits_in_function(probabilities: Any, op: str) -> Tensor | None:
-    """The argument of the softmax or sigmoid whose result this is, in the function that is traced or run."""
-    made_by, logits = _LOGITS.get(id(probabilities), (None, None))
-    return logits if made_by == op else None
+def _forget(gone: weakref.KeyedRef) -> None:
+    # Another tensor may have the same `id` already.
+    found = _LOGITS.get(gone.key)
+    if found is not None and found[2] is gone:
+        del _LOGITS[gone.key]
+
+
+def noted_logits(probabilities: Any, *ops: str) -> Tensor | None:
+    """The argument of the op, if it is one of these, whose result this is."""
+    op, logits, _ = _LOGITS.get(id(probabilities), (None, None, None))
+    return logits if op in ops else None

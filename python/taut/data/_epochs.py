@@ -65,10 +65,13 @@ def _random_stages(last: _native.Dataset) -> list[_native.Dataset]:
 
 
 def _stages(last: _native.Dataset) -> Iterator[_native.Dataset]:
-    rest = [last]
+    """The stages up to this one, each once: a dataset that is joined with itself many times over has few of them."""
+    rest, seen = [last], {last}
     while rest:
         yield (stage := rest.pop())
-        rest.extend(stage.parents)
+        new = dict.fromkeys(parent for parent in stage.parents if parent not in seen)
+        seen.update(new)
+        rest.extend(new)
 
 
 def function_seed() -> int | None:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import os
 import types
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -85,19 +86,34 @@ def fingerprint(dataset: Any) -> str:
     """A digest of the stages of a dataset, their arguments, and the code of their functions. It is the same in other runs of
     the program. Of objects that are not tensors, arrays, functions or plain values, the class is a part of it.
     """
-    digest = hashlib.blake2b(digest_size=8)
-    _add(digest.update, dataset, {})
+    digest, seen, rest = hashlib.blake2b(digest_size=8), {id(dataset): dataset}, [dataset]
+    # A dataset may be made of more datasets than functions can be nested.
+    while rest:
+        _add(digest.update, rest.pop()._made_by, seen, rest)
     return digest.hexdigest()
 
 
-def outline(dataset: Any) -> str:
-    """The methods that have made a dataset and those it is built on, without their other arguments. `prefetch` is left out: it
-    does not change the elements.
+def outline(dataset: Any) -> tuple[int, str]:
+    """A number for the methods that have made a dataset and those it is built on, without their other arguments, and the names
+    of the methods, the last one first. `prefetch` is left out: it does not change the elements.
     """
-    name, *arguments = dataset._made_by or ("",)
-    if name == "prefetch":
-        return ",".join(map(outline, _datasets(arguments)))
-    return f"{name}({','.join(map(outline, _datasets(arguments)))})"
+    numbers: dict[int, int] = {}
+    names: dict[str, None] = {}
+    rest = [dataset]
+    while rest:
+        one = rest[-1]
+        name, *arguments = one._made_by or ("",)
+        if name != "prefetch":
+            names[name] = None
+        inputs = _datasets(arguments)
+        missing = [part for part in inputs if id(part) not in numbers]
+        if missing:
+            rest += missing
+            continue
+        own = ",".join(str(numbers[id(part)]) for part in inputs)
+        numbers[id(one)] = zlib.crc32(f"{name}({own})".encode()) if name != "prefetch" else numbers[id(inputs[0])]
+        rest.pop()
+    return numbers[id(dataset)], ", ".join(name for name in names if name)
 
 
 def _datasets(value: Any) -> list:
@@ -109,13 +125,15 @@ def _datasets(value: Any) -> list:
     return [value] if hasattr(value, "_made_by") else []
 
 
-def _add(put: Callable[[bytes], None], value: Any, seen: dict[int, Any]) -> None:
-    """Adds a value. `seen` holds what was added, by its id, so that none is added twice, and ids stay theirs."""
+def _add(put: Callable[[bytes], None], value: Any, seen: dict[int, Any], rest: list) -> None:
+    """Adds a value. `seen` holds what was added, by its id, so that none is added twice, and ids stay theirs; `rest` receives
+    the datasets that are to be added.
+    """
 
     def parts(*values: Any) -> None:
         put(f"({len(values)}".encode())
         for one in values:
-            _add(put, one, seen)
+            _add(put, one, seen, rest)
         put(b")")
 
     put(f"{type(value).__qualname__};".encode())
@@ -139,7 +157,7 @@ def _add(put: Callable[[bytes], None], value: Any, seen: dict[int, Any]) -> None
         elif isinstance(value, (set, frozenset)):
             parts(*sorted(map(repr, value)))
         elif hasattr(value, "_made_by"):
-            parts(value._made_by)
+            rest.append(value)
         elif isinstance(value, types.CodeType):
             parts(value.co_code, value.co_consts, value.co_names)
         elif isinstance(value, types.FunctionType):

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import threading
 import weakref
-import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -206,17 +205,14 @@ class DatasetIterator(Iterator):
         """For checkpoints: the position, and numbers that tell whether the pipeline draws the same random numbers and has the
         same stages.
         """
-        digests = _epochs.seeds_digest(self._dataset._native), self._outline_digest()
+        digests = _epochs.seeds_digest(self._dataset._native), outline(self._dataset)[0]
         return _native.own_tensor(np.array([*self.position, *digests], np.int64))
 
-    def _outline_digest(self) -> int:
-        return zlib.crc32(outline(self._dataset).encode())
-
     def _restore_state(self, state: _native.Tensor) -> None:
-        # Files that were written before stages were noted have three numbers.
-        epoch, delivered, digest, *outlines = (int(part) for part in state.numpy())
-        if outlines and outlines[0] != self._outline_digest():
-            text = f"the dataset must have the stages that it had when its iterator was saved, got {outline(self._dataset)}\n"
+        epoch, delivered, digest, number = (int(part) for part in state.numpy())
+        own, names = outline(self._dataset)
+        if number != own:
+            text = f"the dataset must have the stages that it had when its iterator was saved, got {names}\n"
             help_text = "  help: make the dataset as it was made there; its sizes and functions may differ"
             refuse("Checkpoint.restore", text + help_text, NotFoundError)
         if digest != _epochs.seeds_digest(self._dataset._native):

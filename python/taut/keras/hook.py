@@ -200,9 +200,12 @@ def _set_aside(node: ast.AST) -> ast.AST:
     target = node.targets[0] if isinstance(node, ast.Assign) else None
     if not isinstance(target, ast.Attribute) or not target.attr.startswith("_keras_"):
         return node
-    call = "__import__('keras.src.backend.common.tensor_attributes', fromlist=['']).set_tensor_attr"
     value = ast.unparse(node.value)  # type: ignore[attr-defined]
-    return ast.parse(f"{call}({ast.unparse(target.value)}, {target.attr!r}, {value})").body[0]
+    module, call = "keras.src.backend.common.tensor_attributes", f"set_tensor_attr({{}}, {target.attr!r}, {{}})"
+    if target.attr == "_keras_logits":
+        module, call = "taut.keras.backend.logits", "with_logits({}, {})"
+    call = call.format(ast.unparse(target.value), value)
+    return ast.parse(f"__import__({module!r}, fromlist=['']).{call}").body[0]
 
 
 REWRITES: dict[str, Callable[[ast.Module], None]] = {

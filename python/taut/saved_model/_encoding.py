@@ -22,7 +22,7 @@ from .. import _native, dtypes
 from .._surface import SURFACE
 from ..indexed_slices import IndexedSlices
 from ..open_variable import OpenVariable
-from ..recording import Body, Call, ObservedValue, Recording, Weak, is_made
+from ..recording import Body, Call, ChangedError, ObservedValue, Recording, Weak, is_made, is_recorded
 from ..shape import TensorShape
 from ..spec import TensorSpec
 
@@ -47,7 +47,9 @@ class Encoder:
         #: The variables of the file.
         self.variables: list[Any] = []
         self._variables: dict[int, int] = {}
+        #: The numbers of results by id: of the calls of a program, and of those around it, so far.
         self._registers: dict[int, int] = {}
+        self._num_results = 0
         self._names = _public_names()
 
     def add_variable(self, variable: Any) -> int:
@@ -94,9 +96,12 @@ class Encoder:
         if found is not None:
             return {"result": found}
         if isinstance(value, Weak):
-            value = value.get()
+            try:
+                value = value.get()
+            except ChangedError:
+                raise NotSavedError(_why_gone(value.kind)) from None
         if isinstance(value, enum.Enum):
-            return {"enum": [*self._class(type(value)), value.name]}
+            return {"enum": [*_path(type(value), enum_at), value.name]}
         if value is None or isinstance(value, (bool, str)) or type(value) is int:
             return value
         for kind, encode in self._kinds():
@@ -154,39 +159,33 @@ class Encoder:
         if name is not None:
             return {"name": list(name)}
         if isinstance(value, type):
-            return {"type": self._class(value)}
+            return {"type": _path(value, class_at)}
+        own_name = str(getattr(value, "__name__", ""))
         owner: Any = getattr(value, "__objclass__", getattr(value, "__self__", None))
         if isinstance(owner, type):
-            return {"method": [*self._class(owner), str(getattr(value, "__name__", ""))]}
-        own_name = str(getattr(value, "__name__", ""))
-        if isinstance(value, types.BuiltinFunctionType) and getattr(_native, own_name, None) is value:
+            path = _path(owner, lambda *_: owner)
+            if method_at(path[0], path[1], own_name) == value:
+                return {"method": [*path, own_name]}
+        if own_name in _NATIVE and getattr(_native, own_name) is value:
             return {"native": own_name}
         if isinstance(value, _native.Op) and getattr(_raw_ops(), own_name, None) is value:
             return {"op": own_name}
         if isinstance(value, types.FunctionType):
             path = [value.__module__, value.__qualname__]
-            try:
-                found = function_at(*path)
-            except NotSavedError:
-                found = None
-            if found is not None and (found is value or getattr(found, "__wrapped__", None) is value):
+            found = _at(*path)
+            if is_recorded(found) and value in (found, getattr(found, "__wrapped__", None)):
                 return {"function": path}
         raise NotSavedError(_why_not(value))
-
-    def _class(self, kind: type) -> list[str]:
-        path = [kind.__module__, kind.__qualname__]
-        if getattr(_native, kind.__name__, None) is kind:
-            path = ["taut._native", kind.__name__]
-        if class_at(*path) is not kind:
-            raise NotSavedError(f"it uses the class {kind.__name__}")
-        return path
 
     def result(self, value: Any) -> Any:
         """The result of a call as JSON: what calls make gets a number."""
         if is_made(value) and not isinstance(value, IndexedSlices):
             # Kept alive, so that no other object has its id.
             self._alive.append(value)
-            number = self._registers.setdefault(id(value), len(self._registers))
+            if id(value) not in self._registers:
+                self._registers[id(value)] = self._num_results
+                self._num_results += 1
+            number = self._registers[id(value)]
             return {"made": [number, value.dtype.name if isinstance(value, _native.Tensor) else None]}
         if isinstance(value, IndexedSlices):
             self._alive.append(value)
@@ -204,9 +203,14 @@ class Encoder:
 
     def program(self, recording: Recording) -> dict:
         """A recording as JSON."""
+        count = len(self._registers)
         arguments = self.result(recording.arguments)
         calls = [self._entry(entry) for entry in recording.entries]
-        return {"arguments": arguments, "calls": calls, "result": self.value(recording.result)}
+        made = {"arguments": arguments, "calls": calls, "result": self.value(recording.result)}
+        # Its results are not known outside. A call may return a constant, which others use as one.
+        while len(self._registers) > count:
+            self._registers.popitem()
+        return made
 
     def _entry(self, entry: Any) -> dict:
         if isinstance(entry, ObservedValue):
@@ -216,6 +220,7 @@ class Encoder:
         try:
             args = [self.value(one) for one in entry.args]
             kwargs = [[name, self.value(one)] for name, one in entry.kwargs.items()]
+            check_call(entry.function, entry.kwargs)
             made = {"call": self.value(entry.function), "args": args, "kwargs": kwargs, "at": list(entry.line)}
             made["result"] = self.result(entry.result)
         except NotSavedError as error:
@@ -227,12 +232,30 @@ class Encoder:
         return made
 
 
+def _path(kind: type, find: Callable) -> list[str]:
+    """The module and the name under which `find` finds a class."""
+    path = [kind.__module__, kind.__qualname__]
+    if getattr(_native, kind.__name__, None) is kind:
+        path = ["taut._native", kind.__name__]
+    if find(*path) is not kind:
+        raise NotSavedError(f"it uses the class {kind.__name__}")
+    return path
+
+
+_OF_KERAS = "\n  help: save Keras models with model.save"
+
+
+def _why_gone(kind: type) -> str:
+    is_layer = any(one.__name__ == "Layer" and one.__module__.startswith("keras.") for one in kind.__mro__)
+    text = f"it uses an object of class {kind.__name__}, which its code makes and drops"
+    return text + (_OF_KERAS if is_layer else "")
+
+
 def _why_not(value: Any) -> str:
     from .._trackable import is_layer
 
     if is_layer(value):
-        text = f"it calls the Keras layer {getattr(value, 'name', type(value).__name__)!r}"
-        return f"{text}\n  help: save Keras models with model.save"
+        return f"it calls the Keras layer {getattr(value, 'name', type(value).__name__)!r}{_OF_KERAS}"
     if isinstance(value, types.FunctionType):
         return f"it calls the function {value.__qualname__} of {value.__module__}, which a file cannot name"
     return f"it uses an object of class {type(value).__name__}"
@@ -256,7 +279,7 @@ def _public_names() -> dict[int, tuple[str, str]]:
         own = vars(sys.modules[module]) if module in sys.modules else {}
         for name in rows:
             one = own.get(name)
-            if isinstance(one, (types.FunctionType, _native.Op)):
+            if isinstance(one, _native.Op) or is_recorded(one):
                 found.setdefault(id(one), (module, name))
                 inner = getattr(one, "__wrapped__", None)
                 if inner is not None:
@@ -265,48 +288,106 @@ def _public_names() -> dict[int, tuple[str, str]]:
 
 
 def function_at(module: str, path: str) -> Any:
-    """A function of this package, or of Keras's functions of tensors."""
+    """A function of this package whose calls are recorded: it computes tensors, and has no other effects."""
     found = _at(module, path)
-    if not isinstance(found, types.FunctionType) or not str(found.__module__).startswith(_MODULES):
-        raise NotSavedError(f"{module}.{path} is no function of this package")
+    if not is_recorded(found):
+        raise NotSavedError(f"{module}.{path} is no function of this package that a file may name")
     return found
 
 
-#: The modules whose functions a file may name.
-_MODULES = ("taut.", "keras.src.activations", "keras.src.ops", "keras.src.losses")
+def public_at(module: str, name: str) -> Any:
+    """An op, or a function whose calls are recorded, by its public name."""
+    found = _at(module, name) if name in SURFACE.get(module, ()) else None
+    if not (isinstance(found, _native.Op) or is_recorded(found)):
+        raise NotSavedError(f"{module}.{name} is no public function that a file may name")
+    return found
+
+
+def op_at(name: str) -> Any:
+    """An op of the op table."""
+    found = getattr(_raw_ops(), name, None)
+    if not isinstance(found, _native.Op):
+        raise NotSavedError(f"there is no op {name!r}")
+    return found
+
+
+#: The functions of the extension module that recordings call.
+_NATIVE = frozenset(
+    [
+        "as_tensor",
+        "cond",
+        "map_fn",
+        "own_tensor",
+        "scan",
+        "switch_case",
+        "tensor_beside",
+        "vectorized_map",
+        "while_loop",
+    ]
+)
+
+
+def native_at(name: str) -> Any:
+    """A function of the extension module that recordings call."""
+    if name not in _NATIVE:
+        raise NotSavedError(f"{name!r} is no function of the engine that a file may name")
+    return getattr(_native, name)
 
 
 def class_at(module: str, path: str) -> Any:
-    """A class of this package, or of an element type."""
-    found: Any = None
+    """A tape, or the class of an element type."""
+    found = None
     if module in ("builtins", "numpy"):
         plain = (bool, int, float, complex, str, bytes)
         named = getattr(importlib.import_module(module), path, None)
         found = named if named in plain or (isinstance(named, type) and issubclass(named, np.generic)) else None
-    elif module == "taut" or module.startswith("taut."):
-        found = _at(module, path)
-    if not isinstance(found, type):
+    elif isinstance(named := _at(module, path), type) and issubclass(named, _TAPES):
+        found = named
+    if found is None:
         raise NotSavedError(f"it uses the class {path} of {module}")
     return found
 
 
+def enum_at(module: str, path: str) -> Any:
+    """An enumeration of this package."""
+    found = _at(module, path)
+    if not (isinstance(found, type) and issubclass(found, enum.Enum)):
+        raise NotSavedError(f"it uses the class {path} of {module}")
+    return found
+
+
+_TAPES = (_native.GradientTape, _native.ForwardAccumulator)
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 def method_at(module: str, path: str, name: str) -> Any:
-    """A method of a class of this package, or what makes its objects."""
-    kind = class_at(module, path)
-    found = getattr(kind, name, None)
-    is_method = isinstance(found, _METHODS) and getattr(_native, found.__objclass__.__name__, None) is not None
-    if module in ("builtins", "numpy") or not (is_method or name == "__new__"):
-        raise NotSavedError(f"{path}.{name} is no method of this package")
+    """A method of the engine's tensors, variables and tapes, or what makes a tape."""
+    kind = _at(module, path)
+    kinds = (_native.Array, _native.Variable, *_TAPES)
+    found = getattr(kind, name, None) if isinstance(kind, type) and issubclass(kind, kinds) else None
+    is_method = isinstance(found, _METHODS) and found.__objclass__ in kinds
+    if not (is_method or (kind is _native.GradientTape and name == "__new__")):
+        raise NotSavedError(f"{path}.{name} is no method that a file may name")
     return found
 
 
+def check_call(function: Any, kwargs: Any) -> None:
+    """Raises NotSavedError for a call that a file must not make."""
+    is_function = isinstance(function, (_native.Op, types.BuiltinFunctionType, *_METHODS)) or is_recorded(function)
+    if not is_function and function is not _native.ForwardAccumulator:
+        raise NotSavedError(f"it calls {function!r}")
+    if kwargs.get("output_stream") is not None:
+        raise NotSavedError("it prints to a file")
+
+
 def _at(module: str, path: str) -> Any:
-    if not (module == "taut" or module.startswith(_MODULES)):
+    """What a module of this package has under this name; None without it."""
+    if not (module == "taut" or module.startswith("taut.")):
         return None
-    found: Any = importlib.import_module(module)
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError:
+        return None
     for i, name in enumerate(path.split(".")):
         if i and not isinstance(found, type):
             return None
@@ -338,10 +419,12 @@ class Decoder:
         ((kind, own),) = data.items()
         match kind:
             case "result":
-                assert found is not None
+                if found is None:
+                    raise NotSavedError("a result of a call is used outside of a program")
                 return found(own)
             case "body":
-                assert body is not None
+                if body is None:
+                    raise NotSavedError("the body of a loop is used outside of a program")
                 return body(own)
             case "float":
                 return float.fromhex(own)
@@ -381,19 +464,17 @@ class Decoder:
             case "named_tuple":
                 return _named_tuple(own[0], tuple(own[1]))(*map(of, own[2]))
             case "enum":
-                return class_at(own[0], own[1])[own[2]]
+                return enum_at(own[0], own[1])[own[2]]
             case "type":
                 return class_at(*own)
             case "method":
                 return method_at(*own)
             case "native":
-                return getattr(_native, own)
+                return native_at(own)
             case "op":
-                return getattr(_raw_ops(), own)
+                return op_at(own)
             case "name":
-                if own[1] not in SURFACE.get(own[0], ()):
-                    raise NotSavedError(f"{own[0]}.{own[1]} is no public name of this package")
-                return getattr(importlib.import_module(own[0]), own[1])
+                return public_at(*own)
             case "function":
                 return function_at(*own)
         raise NotSavedError(f"unknown value of kind {kind!r}")

@@ -30,7 +30,7 @@ from ..recording import (
 )
 from ..spec import TensorSpec
 from ..tensor import convert_to_tensor
-from ._encoding import Decoder, NotSavedError, is_same
+from ._encoding import Decoder, NotSavedError, check_call, is_same
 
 
 class _Saving(threading.local):
@@ -208,6 +208,7 @@ class Program:
         function = self._value(entry["call"], results)
         args = [self._value(one, results) for one in entry["args"]]
         kwargs = {name: self._value(one, results) for name, one in entry["kwargs"]}
+        check_call(function, kwargs)
         _native.set_replayed_line(*entry["at"])
         try:
             if not _native.is_recording_calls():

@@ -20,6 +20,8 @@ from .options import checked_load_options
 FORMAT, VERSION = "taut.saved_model", 1
 #: The file that says what the model consists of.
 FILE = "saved_model.json"
+#: The tags of every model.
+TAGS = ["serve"]
 _OF_TENSORFLOW = ("saved_model.pb", "saved_model.pbtxt")
 
 
@@ -80,14 +82,13 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
             refuse("saved_model.load", f"{text}\n  help: {remedy}", ValueError)
         refuse("saved_model.load", f"SavedModel file does not exist at: {path}", OSError)
     document = read_tables(path)
-    own = document["tags"]
-    given = own if tags is None else [tags] if isinstance(tags, str) else list(tags)
-    if sorted(given) != sorted(own):
-        text = f"tags must be {own} or None, got {given}"
+    given = TAGS if tags is None else [tags] if isinstance(tags, str) else list(tags)
+    if sorted(given) != TAGS:
+        text = f"tags must be {TAGS} or None, got {given}"
         refuse("saved_model.load", text, ValueError)
     try:
         return _Reader(folder, document).root()
-    except (NotSavedError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         refuse("saved_model.load", f"{path} is damaged, or another version has written it: {error}", ValueError)
 
 
@@ -96,7 +97,7 @@ def read_tables(path: str) -> dict:
     with open(path, encoding="utf-8") as file:
         try:
             document = json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             refuse("saved_model.load", f"{path} is damaged: {error}", ValueError)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         refuse("saved_model.load", f"{path} is no saved model of this package", ValueError)
@@ -176,20 +177,18 @@ class _Reader:
             for name, kind, *default in node["parameters"]
         ]
         signatures = [self._signature(one) for one in node["signatures"]]
-        given = node["input_signature"]
-        function = LoadedFunction(
-            node["name"],
-            inspect.Signature(parameters),
-            signatures,
-            None if given is None else self._decoder.value(given),
-            node["options"],
-        )
+        given = self._decoder.value(node["input_signature"])
+        if not (given is None or type(given) is tuple):
+            raise NotSavedError(f"an input signature must be a tuple, got {given!r}")
+        function = LoadedFunction(node["name"], inspect.Signature(parameters), signatures, given, node["options"])
         if node["concrete"]:
             return ConcreteFunction(function, signatures[0].args, signatures[0].kwargs)
         return function
 
     def _signature(self, data: dict) -> Signature:
         args, kwargs = self._decoder.value(data["arguments"])
+        if type(args) is not tuple or type(kwargs) is not dict:
+            raise NotSavedError(f"arguments must be a tuple and a dict, got {args!r} and {kwargs!r}")
         return Signature(args, kwargs, Program(data["program"], self._decoder))
 
     def _serving(self, data: dict) -> ConcreteFunction:

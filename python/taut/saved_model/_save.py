@@ -25,7 +25,7 @@ from ..type_spec import TypeSpec
 from ..variable import Variable
 from ._encoding import Encoder, NotSavedError, UntrackedError, dims as _dims, is_same
 from ._functions import LoadedFunction, Program, changed, function_of, leaves, recorded
-from ._load import FILE, FORMAT, VERSION, LoadedObject, Signatures, read_tables
+from ._load import FILE, FORMAT, TAGS, VERSION, LoadedObject, Signatures, read_tables
 from .options import checked_save_options
 
 #: The key of the signature of a model that has one.
@@ -65,8 +65,8 @@ def _write(folder: str, document: dict, encoder: Encoder) -> None:
     make_folder(folder)
     path = os.path.join(folder, FILE)
     before = None
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        before = read_tables(path)["tensors"]
+    with contextlib.suppress(OSError, ValueError):
+        before = read_tables(path).get("tensors")
     name = f"tensors-{uuid.uuid4().hex}.safetensors"
     states = [(f"variable_{i}", one) for i, one in enumerate(encoder.variables)]
     states += [(f"tensor_{i}", _native.Variable(one, False, None, None)) for i, one in enumerate(encoder.tensors)]
@@ -78,7 +78,7 @@ def _write(folder: str, document: dict, encoder: Encoder) -> None:
     except BaseException:
         os.remove(os.path.join(folder, name))
         raise
-    if before is not None and before.startswith("tensors-"):
+    if isinstance(before, str) and before.startswith("tensors-"):
         with contextlib.suppress(OSError):
             os.remove(os.path.join(folder, os.path.basename(before)))
 
@@ -131,7 +131,7 @@ class _Writer:
         return {
             "format": FORMAT,
             "version": VERSION,
-            "tags": ["serve"],
+            "tags": TAGS,
             "variables": variables,
             "objects": self._nodes,
             "signatures": named,
@@ -140,8 +140,7 @@ class _Writer:
     # Objects.
 
     def _add(self, path: str, thing: Any) -> int:
-        if type(thing).__name__ == "BoundFunction" and function_of(thing) is not None:
-            thing = function_of(thing)
+        thing = function_of(thing) or thing
         found = self._numbers.get(id(thing))
         if found is not None:
             return found

@@ -3,6 +3,8 @@
 A model that is wrong and sure has probabilities that were rounded to 0, whose logarithm has no gradient.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import keras
 import numpy as np
 import pytest
@@ -92,3 +94,12 @@ def test_probabilities_free_their_logits():
     probabilities = keras.ops.softmax(tf.zeros([1000]))
     del probabilities
     assert tf.memory.live_bytes() == before
+
+
+def test_probabilities_of_other_threads_free_their_logits():
+    before = tf.memory.live_bytes()
+    with ThreadPoolExecutor(1) as pool:
+        probabilities = pool.submit(lambda: keras.ops.softmax(tf.zeros([1000]))).result()
+        # They are dropped by this thread, while the one that made them goes on.
+        del probabilities
+        assert tf.memory.live_bytes() == before

@@ -358,6 +358,9 @@ def test_fit_builds_a_sequential_model_for_batches_of_any_size():
         assert model.input_shape == (None, 3) and model.output_shape == (None, 1)
         assert model.predict(np.ones((5, 3)), verbose=0).shape == (5, 1)
     assert fitted(rows.batch(3, drop_remainder=True)).input_shape == (3, 3)
+    # Of batches of an unknown rank, the first one tells.
+    unknown = (tf.TensorSpec(None), tf.TensorSpec(None))
+    assert fitted(tf.data.Dataset.from_generator(lambda: iter([(x, y)]), output_signature=unknown)).built
     model = keras.Sequential([keras.layers.Conv2D(2, 3)])
     model.compile("sgd", "mse")
     with pytest.raises(ValueError, match="min_ndim=4"):

@@ -9,23 +9,21 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from keras.src.backend.common.tensor_attributes import get_tensor_attr, set_tensor_attr
-
 import taut as tf
-from taut._ops.probabilities import logits_in_function
+from taut._ops.probabilities import note_logits, noted_logits
+
+_OF_KERAS = "keras"
 
 
 def with_logits(probabilities: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """The result of a softmax or a sigmoid; the logits live as long as it does."""
-    set_tensor_attr(probabilities, "_keras_logits", logits)
+    """The result of a softmax or a sigmoid of Keras; the logits live as long as it does."""
+    note_logits(_OF_KERAS, probabilities, logits)
     return probabilities
 
 
 def logits_of(output: Any, from_logits: bool, function: str) -> tuple[Any, bool]:
     """What a cross-entropy computes with, and whether it is logits. Of TensorFlow's own ops, each has its cross-entropy."""
-    logits = get_tensor_attr(output, "_keras_logits")
-    if logits is None:
-        logits = logits_in_function(output, "sigmoid" if function == "binary_crossentropy" else "softmax")
+    logits = noted_logits(output, _OF_KERAS, "sigmoid" if function == "binary_crossentropy" else "softmax")
     if logits is None:
         return output, from_logits
     if from_logits:

@@ -399,14 +399,14 @@ class Trainer(base_trainer.Trainer):
 
         if self.built or self.run_eagerly or not isinstance(self, Sequential):
             return
+        rows = None
         if isinstance(x, tf.data.Dataset):
             # No element is computed for this.
             x = None if x._spec is None else data_adapter_utils.unpack_x_y_sample_weight(x._spec)[0]
             rows = x.shape[0] if isinstance(x, tf.TensorSpec) and x.shape.rank else None
-        else:
-            rows = None
-        sizes = list(x.shape)[1:] if isinstance(x, (np.ndarray, tf.Tensor, tf.TensorSpec)) and len(x.shape) else [None]
-        if None not in sizes:
+        is_tensor = isinstance(x, (np.ndarray, tf.Tensor, tf.TensorSpec))
+        sizes = tf.TensorShape(x.shape)[1:] if is_tensor else tf.TensorShape(None)
+        if sizes.is_fully_defined() and len(x.shape):
             self.build((rows, *sizes))
 
     def _build_without_batches(self, x):
