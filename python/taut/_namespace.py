@@ -18,6 +18,12 @@ from .recording import recorded
 #: Modules of functions that compute tensors from tensors. Their calls are recorded as one each.
 _RECORDED = ("taut._ops.", "taut.math_special", "taut.tensor")
 
+#: Those behind `keras.ops` whose code reads sizes.
+_RECORDED_OF_KERAS = tuple(
+    f"taut.keras.backend.ops.{name}"
+    for name in ("fourier", "image", "linalg", "math", "nn.", "numpy.", "warping")
+)
+
 
 @functools.cache
 def resolve(name: str, row: Row) -> Any:
@@ -36,6 +42,9 @@ def resolve(name: str, row: Row) -> Any:
                 # A pickle names the module.
                 setattr(sys.modules[module], own, found)
             elif isinstance(found, types.FunctionType) and module.startswith("taut.keras.backend."):
+                if module.startswith(_RECORDED_OF_KERAS):
+                    found = recorded(found)
+                    setattr(sys.modules[module], own, found)
                 found.__signature__ = _without_annotations(found)  # type: ignore[attr-defined]
             return found
         case Wrapped(module, function, op):

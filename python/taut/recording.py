@@ -17,6 +17,7 @@ import collections
 import contextlib
 import enum
 import functools
+import sys
 import threading
 import types
 import weakref
@@ -89,6 +90,19 @@ class Weak:
         return found
 
 
+class CastVariable:
+    """A variable whose value is read in another type, as those of Keras's layers are where they compute in `float16`."""
+
+    def __init__(self, variable: Any, dtype: Any) -> None:
+        self.variable, self.dtype = Weak(variable), dtype
+
+    def get(self) -> Any:
+        """The value in that type."""
+        from ._ops.casting import cast
+
+        return cast(self.variable.get(), self.dtype)
+
+
 class Objects:
     """The objects of a replay in place of the recorded ones."""
 
@@ -105,7 +119,7 @@ class Objects:
         """A recorded structure, with new objects."""
         if isinstance(value, Body):
             return value.replayed(self)
-        if isinstance(value, Weak):
+        if isinstance(value, (Weak, CastVariable)):
             return value.get()
         found = self.find(value)
         return rebuilt(value, self.of) if found is None else found
@@ -215,16 +229,28 @@ def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
         if value.is_symbolic and not knows(value):
             raise UnknownError("a tensor comes from a call that cannot be recorded")
         return value
-    if isinstance(value, (*_CONSTANTS, Body, Weak)) or knows(value) or _is_of_package(value):
+    if isinstance(value, (*_CONSTANTS, Body, Weak, CastVariable)) or knows(value) or _is_of_package(value):
         return value
+    if hasattr(type(value), "_taut_read_dtype"):
+        return _frozen_variable(value)
     if isinstance(value, (_native.Variable, _native.Function)) or _is_stateful(value):
         return Weak(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.copy()
+    if isinstance(value, list) and type(value).__module__.startswith(("taut.", "keras.")):
+        value = list(value)  # an attribute of a layer or module
     is_subclass = isinstance(value, (dict, list)) and type(value) not in (dict, list, collections.OrderedDict)
     if parts_of(value) is None or is_subclass:
         raise UnknownError(f"an argument is a {type(value).__name__}")
     return rebuilt(value, lambda part: frozen(part, knows))
+
+
+def _frozen_variable(value: Any) -> Any:
+    """The variable behind a variable of Keras, as it is read now."""
+    inner, dtype = value.__taut_variable__(), value._taut_read_dtype()
+    if dtype is None:
+        raise UnknownError(f"the variable {value.path!r} has another value in a stateless scope")
+    return Weak(inner) if dtype == inner.dtype.name else CastVariable(inner, dtype)
 
 
 def _is_of_package(value: Any) -> bool:
@@ -237,9 +263,10 @@ def _is_of_package(value: Any) -> bool:
 class Recording:
     """The calls of a function, or of the body of a loop or branch."""
 
-    def __init__(self, arguments: Any, shapes: list[TensorShape] | None = None, outer: Recording | None = None) -> None:
+    def __init__(self, arguments: Any, shapes: list[TensorShape] | None = None, body: Body | None = None) -> None:
         self.inputs = list(tensors(arguments))
-        self._outer = outer
+        self._body = body
+        self._outer = None if body is None else body.outer
         self._known = {id(one): one for one in self.inputs}
         self.entries: list[Call | ObservedValue] = []
         self._nodes = _native.num_traced_calls()
@@ -281,12 +308,13 @@ class Recording:
     def invalidate(self, at: str, why: str) -> None:
         """Notes that the calls cannot be made again for other sizes."""
         if self.reason is None:
-            self.reason = f"{why} (at {at})"
+            self.reason = f"{why} (at {at}{layer_text()})"
 
     def shape(self, array: Any, dims: tuple, is_user_code: bool, at: str) -> TensorShape:
         """The shape of a tensor as the calling code may see it."""
         if not self.knows(array):
             return TensorShape(dims)
+        is_user_code = is_user_code or (_saving.is_active and _is_of_keras(sys._getframe(1)))
         visible = self._visible_shape(array, dims) if is_user_code else TensorShape(dims)
         if visible.rank is not None:
             self.observe(array, tuple(visible), None, at)
@@ -306,7 +334,7 @@ class Recording:
 
     def observe(self, array: Any, dims: tuple, value: Any, at: str) -> None:
         """Notes what code has read of a tensor: its sizes, with None for others, and its value."""
-        self.entries.append(ObservedValue(array, dims, value, at))
+        self.entries.append(ObservedValue(array, dims, value, at + layer_text()))
 
     def knows(self, value: Any) -> bool:
         """Whether an object is an argument, or the result of a recorded call."""
@@ -356,23 +384,37 @@ class Recording:
         return found
 
     def _tried_shape(self, array: Any, dims: tuple) -> TensorShape:
-        if self.shapes is None or self.reason is not None:
+        shapes = self._outermost().shapes
+        if shapes is None or self.reason is not None:
             return TensorShape(dims)
+        made: list[tuple] = []
         # If the code has observed a rank, a trial with another rank fails, and one with this rank may not.
-        has_open_rank = any(shape.rank is None for shape in self.shapes)
+        has_open_rank = any(shape.rank is None for shape in shapes)
         for changes_rank in (True, False) if has_open_rank else (False,):
             try:
                 with unrecorded():
-                    made = _native.trace_only(
-                        lambda given: self._replayed(given).of(array), self.trial_arguments(changes_rank)
-                    )
+                    self._try(lambda new: made.append(tuple(new.of(array).shape)), changes_rank)
             except Exception:
                 continue
-            if len(made.shape) != len(dims):
+            if len(made[0]) != len(dims):
                 return TensorShape(None)
-            return TensorShape(a if a == b else None for a, b in zip(dims, made.shape))
+            return TensorShape(a if a == b else None for a, b in zip(dims, made[0]))
         # The calls are not possible for these sizes: then the code sees the size that it has.
         return TensorShape(dims)
+
+    def _outermost(self) -> Recording:
+        return self if self._outer is None else self._outer._outermost()
+
+    def _try(self, work: Callable[[Objects], Any], changes_rank: bool) -> None:
+        """Calls `work` with the objects of the calls so far, made for other sizes."""
+        if self._body is None or self._outer is None:
+            _native.trace_only(lambda given: work(self._replayed(given)), self.trial_arguments(changes_rank))
+        else:
+            enter = self._body.enter
+            self._outer._try(
+                lambda new: enter(new, lambda *given: work(self._replayed(given, new))),
+                changes_rank,
+            )
 
     def trial_arguments(self, changes_rank: bool) -> Any:
         """The arguments with other sizes of open dimensions; with `changes_rank`, with another rank where that is open."""
@@ -416,6 +458,47 @@ def replaying(is_active: bool) -> Iterator[None]:
             _native.bind_variables_by_identity(False)
 
 
+class _Saving(threading.local):
+    def __init__(self) -> None:
+        self.is_active = False
+        #: The layers whose calls are being recorded, from the outermost to the innermost. After an error, that which has failed
+        #: is the last.
+        self.callers: list[Any] = []
+
+
+_saving = _Saving()
+
+
+def is_saving() -> bool:
+    """Whether calls are recorded on this thread to be written to a file, which has no objects of the user: of Keras's layers it
+    has the calls that they make.
+    """
+    return _saving.is_active
+
+
+@contextlib.contextmanager
+def saving() -> Iterator[None]:
+    """While calls are recorded to be written to a file."""
+    before, _saving.is_active, _saving.callers = (_saving.is_active, _saving.callers), True, []
+    try:
+        yield
+    finally:
+        _saving.is_active, _saving.callers = before
+
+
+def layer_text() -> str:
+    """Names the layer whose calls are being recorded; empty for calls outside of layers."""
+    if not _saving.callers:
+        return ""
+    layer = _saving.callers[-1]
+    return f", in the layer {getattr(layer, 'name', '')!r} of class {type(layer).__name__}"
+
+
+def _is_of_keras(frame: types.FrameType) -> bool:
+    """Whether a frame is of Keras itself, whose code, too, expects None for open dimensions."""
+    return str(frame.f_globals.get("__name__")).startswith("keras.")
+
+
 def sizes(tensor: Any) -> tuple:
     """The sizes of a tensor, open ones as well."""
     with unrecorded():
@@ -435,9 +518,21 @@ _stateful_classes: list[type] = []
 
 
 def record_calls(stateful: type) -> None:
-    """Records each call of an object of this class as one."""
+    """Records each call of an object of this class as one, except for a file."""
     _stateful_classes.append(stateful)
-    setattr(stateful, "__call__", recorded(stateful.__call__))
+    call = stateful.__call__
+    as_one = recorded(call)
+
+    @functools.wraps(call)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _saving.is_active:
+            return as_one(self, *args, **kwargs)
+        _saving.callers.append(self)
+        made = call(self, *args, **kwargs)
+        _saving.callers.pop()
+        return made
+
+    setattr(stateful, "__call__", called)
 
 
 def tensors(value: Any) -> Iterator[Any]:
@@ -454,24 +549,46 @@ def _with_tensors(value: Any, tensors: Iterator) -> Any:
     return rebuilt(value, lambda part: _with_tensors(part, tensors))
 
 
+class _Entered(Exception):
+    """Leaves a call whose body was entered."""
+
+
 class Body:
     """A function among the arguments of a recorded call: the body of a loop, a branch. Its calls are recorded, too."""
 
-    def __init__(self, function: Callable, outer: Recording) -> None:
-        self._function, self._outer = function, outer
+    def __init__(self, function: Callable, outer: Recording, call: list) -> None:
+        self._function, self.outer = function, outer
+        #: The function that calls it, and its arguments.
+        self._call = call
         self.recordings: list[Recording] = []
+
+    def enter(self, new: Objects, work: Callable) -> None:
+        """Makes the call of which it is an argument with new objects, and calls `work` in place of its function, once."""
+
+        def once(*args: Any) -> Any:
+            work(*args)
+            raise _Entered
+
+        def argument(value: Any) -> Any:
+            if value is self:
+                return once
+            return list(map(argument, value)) if type(value) is list else new.of(value)
+
+        native, *args = self._call
+        with contextlib.suppress(_Entered):
+            native(*map(argument, args))
 
     def __call__(self, *args: Any) -> Any:
         """Calls the function, and records its calls."""
-        recording = Recording(args, outer=self._outer)
+        recording = Recording(args, body=self)
         before = _native.set_recording(recording)
         try:
             result = self._function(*args)
         finally:
             _native.set_recording(before)
         recording.finish(result)
-        if recording.reason is not None and self._outer.reason is None:
-            self._outer.reason = recording.reason
+        if recording.reason is not None and self.outer.reason is None:
+            self.outer.reason = recording.reason
         self.recordings.append(recording)
         return result
 
@@ -498,12 +615,19 @@ def call_with_functions(native: Callable, *args: Any) -> Any:
     recording = _native.set_recording(None)
     _native.set_recording(recording)
 
+    call: list[Any] = [native]
+
     def wrapped(value: Any) -> Any:
         if isinstance(value, list) and value and all(map(callable, value)):
-            return [Body(one, recording) for one in value]
-        return Body(value, recording) if callable(value) and not isinstance(value, _native.Op) else value
+            return [Body(one, recording, call) for one in value]
+        return Body(value, recording, call) if callable(value) and not isinstance(value, _native.Op) else value
 
-    return _native.recorded_call(native, tuple(map(wrapped, args)))
+    call += map(wrapped, args)
+    try:
+        return _native.recorded_call(native, tuple(call[1:]))
+    finally:
+        # A recording keeps no variables alive.
+        call.clear()
 
 
 def call_recorded(function: Callable, *args: Any) -> Any:

@@ -29,14 +29,15 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("taut.keras needs Keras 3: pip install keras", name="keras") from None
 
 from taut.keras import inputs, registration, sequential  # noqa: E402  Keras must be imported before its classes are changed.
-from taut.keras.backend.export import refuse_export  # noqa: E402
+from taut.keras.backend.export import refuse_other_formats  # noqa: E402
 
-# Ops that Keras calls are attributed to the lines of the program that calls Keras.
-_native.pass_over(os.path.dirname(_keras.__file__) + os.sep)
+# Ops that Keras calls, and functions that it maps over structures with optree, are attributed to the lines of the program that calls Keras.
+for _package in (_keras, importlib.import_module("optree")):
+    _native.pass_over(os.path.dirname(_package.__file__) + os.sep)
 
 hook.check_not_loaded()
 sequential.accept_functions(_keras.Sequential)
-refuse_export(_keras.Model)
+refuse_other_formats(_keras.Model)
 inputs.accept_sparse(importlib.import_module("keras.src.layers.core.input_layer"))
 recording.record_calls(_keras.layers.Layer)
 registration.register_functions()

@@ -22,7 +22,7 @@ from .. import _native, dtypes
 from .._surface import SURFACE
 from ..indexed_slices import IndexedSlices
 from ..open_variable import OpenVariable
-from ..recording import Body, Call, ObservedValue, Recording, Weak, is_made
+from ..recording import Body, Call, CastVariable, ObservedValue, Recording, Weak, is_made
 from ..shape import TensorShape
 from ..spec import TensorSpec
 
@@ -93,6 +93,8 @@ class Encoder:
         found = self._registers.get(id(value))
         if found is not None:
             return {"result": found}
+        if isinstance(value, CastVariable):
+            return {"cast": [self.variable(value.variable.get()), value.dtype]}
         if isinstance(value, Weak):
             value = value.get()
         if isinstance(value, enum.Enum):
@@ -232,7 +234,7 @@ def _why_not(value: Any) -> str:
 
     if is_layer(value):
         text = f"it calls the Keras layer {getattr(value, 'name', type(value).__name__)!r}"
-        return f"{text}\n  help: save Keras models with model.save"
+        return text
     if isinstance(value, types.FunctionType):
         return f"it calls the function {value.__qualname__} of {value.__module__}, which a file cannot name"
     return f"it uses an object of class {type(value).__name__}"
@@ -365,6 +367,8 @@ class Decoder:
                 return np.dtype(own)
             case "variable":
                 return self.variables[own]
+            case "cast":
+                return CastVariable(self.variables[own[0]], own[1]).get()
             case "tensor":
                 return self.tensors[own]
             case "array":

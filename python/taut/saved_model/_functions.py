@@ -22,9 +22,11 @@ from ..recording import (
     Recording,
     call_with_functions,
     is_made,
+    is_saving,
     parts_of,
     rebuilt,
     replaying,
+    saving,
     sizes,
     unrecorded,
 )
@@ -33,18 +35,13 @@ from ..tensor import convert_to_tensor
 from ._encoding import Decoder, NotSavedError, is_same
 
 
-class _Saving(threading.local):
-    depth = 0
-
-
-_saving = _Saving()
 _lock = threading.Lock()
 _original_call = Function.__call__
 
 
 def _call_while_saving(self: Function, *args: Any, **kwargs: Any) -> Any:
     """Calls the code of a function that another one calls, so that its calls are recorded with those of the other one."""
-    if not _saving.depth or not _native.is_tracing():
+    if not is_saving() or not _native.is_tracing():
         return _original_call(self, *args, **kwargs)
 
     def work(args: tuple, kwargs: dict) -> Any:
@@ -60,17 +57,16 @@ _users = 0
 
 
 @contextlib.contextmanager
-def saving() -> Iterator[None]:
+def _calls_inlined() -> Iterator[None]:
     """While functions are recorded, those that they call are parts of their recordings."""
     global _users
     with _lock:
         _users += 1
         Function.__call__ = _call_while_saving  # type: ignore[method-assign]
-    _saving.depth += 1
     try:
-        yield
+        with saving():
+            yield
     finally:
-        _saving.depth -= 1
         with _lock:
             _users -= 1
             if not _users:
@@ -125,7 +121,7 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
         return result
 
     try:
-        with saving():
+        with _calls_inlined():
             _native.trace_only(body, *args, **kwargs)
     except DynamicShapeError as error:
         raise NotSavedError(f"it runs op by op: {error}") from None

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from keras.src.backend.common import KerasVariable
+from keras.src.backend.common.stateless_scope import get_stateless_scope
 
 import taut as tf
 from taut._trackable import variables_made
@@ -54,6 +55,11 @@ class Variable(KerasVariable):
         if self._value is None:
             raise ValueError(f"Variable {self.path} is not initialized yet.")
         return self._value
+
+    def _taut_read_dtype(self) -> str | None:
+        """The type in which its value is read now; None where a stateless scope has another value."""
+        scope = get_stateless_scope()
+        return None if scope is not None and scope.get_current_value(self) is not None else self.dtype
 
     def __taut_tensor__(self) -> tf.Tensor:
         """The value, as Taut's ops convert it."""
