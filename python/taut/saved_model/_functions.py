@@ -127,7 +127,8 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
         raise NotSavedError(f"it runs op by op: {error}") from None
     recording = made[-1]
     if recording.reason is not None:
-        raise NotSavedError(f"the calls of its code cannot be saved: {recording.reason}")
+        remedy = "compute it with other ops, or save the weights alone, in a checkpoint or with model.save"
+        raise NotSavedError(f"the calls of its code cannot be saved: {recording.reason}\n  help: {remedy}")
     if is_open:
         _check_sizes(recording)
     return recording

@@ -449,7 +449,9 @@ def _explained(path: str, function: Function) -> Iterator[None]:
         yield
     except NotSavedError as error:
         text, _, remedy = str(error).partition("\n  help: ")
-        code = getattr(inspect.unwrap(function.python_function), "__code__", None)
+        own = inspect.unwrap(function.python_function)
+        is_of_user = not (getattr(own, "__module__", None) or "").startswith(("keras.", "taut."))
+        code = getattr(own, "__code__", None) if is_of_user else None
         where = "" if code is None or "\n  at " in text else f"\n  at {code.co_filename}:{code.co_firstlineno}"
         if isinstance(error, UntrackedError):
             remedy = "assign it to an attribute of the object that is saved"
@@ -495,6 +497,8 @@ def _is_saved(path: str, part: Any) -> bool:
     if _trackable.is_keras_variable(part):
         return _trackable.variable_of(part) is not None
     if _has_named_parts(part):
+        return True
+    if isinstance(part, (dict, list)) and not part:
         return True
     if isinstance(part, dict):
         return True in [_is_saved(f"{path}[{key!r}]", one) for key, one in part.items()]
