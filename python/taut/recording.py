@@ -20,7 +20,6 @@ import functools
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -28,171 +27,27 @@ import numpy as np
 
 from . import _native
 from ._dispatch import answered, dispatching
+from .replay import (
+    Call,
+    CastVariable,
+    ChangedError,
+    Objects,
+    ObservedValue,
+    Part,
+    Trial,
+    Weak,
+    is_made,
+    parts_of,
+    rebuilt,
+    replaying,
+    sizes,
+    tensors,
+    unrecorded,
+    with_tensors,
+)
 from .shape import TensorShape
 
 _Function = TypeVar("_Function", bound=Callable)
-
-
-class ChangedError(Exception):
-    """Something that the function's code has observed while tracing is different."""
-
-
-class Call:
-    """A call with its arguments and its result."""
-
-    def __init__(self, function: Any, args: Any, kwargs: Any, result: Any, line: tuple[str, int]) -> None:
-        self.function, self.args, self.kwargs, self.result, self.line = function, args, kwargs, result, line
-
-    def replay(self, new: Objects) -> None:
-        """Does with the new objects what was recorded."""
-        function, args, kwargs = new.of(self.function), new.of(self.args), new.of(self.kwargs)
-        _native.set_replayed_line(*self.line)
-        try:
-            made = function(*args, **kwargs)
-        finally:
-            _native.set_replayed_line()
-        new.pair(self.result, made)
-
-
-class ObservedValue:
-    """A rank, shape or value that the function's code has observed while tracing. None is a size that it has not observed."""
-
-    def __init__(self, array: Any, dims: tuple, value: Any, at: str) -> None:
-        self.array, self.dims, self.value, self.at = array, dims, value, at
-
-    def replay(self, new: Objects) -> None:
-        """Does with the new objects what was recorded."""
-        array = new.of(self.array)
-        shape = tuple(array.shape)
-        if len(shape) != len(self.dims) or any(a is not None and a != b for a, b in zip(self.dims, shape)):
-            raise ChangedError(f"its code has read a size that is another one now (at {self.at})")
-        if self.value is not None and not np.array_equal(
-            self.value, np.asarray(array), equal_nan=_is_float(self.value)
-        ):
-            raise ChangedError(f"its code has read a value that is another one now (at {self.at})")
-
-
-def _is_float(value: np.ndarray) -> bool:
-    return value.dtype.kind in "fc"
-
-
-class Weak:
-    """An object that a recording does not keep alive: a variable, a layer, another function."""
-
-    def __init__(self, value: Any) -> None:
-        self._reference = weakref.ref(value)
-
-    def get(self) -> Any:
-        """The object. Raises ChangedError if it no longer exists."""
-        found = self._reference()
-        if found is None:
-            raise ChangedError("an object that its code has used no longer exists")
-        return found
-
-
-class CastVariable:
-    """A variable whose value is read in another type, as those of Keras's layers are where they compute in `float16`."""
-
-    def __init__(self, variable: Any, dtype: Any) -> None:
-        self.variable, self.dtype = Weak(variable), dtype
-
-    def get(self) -> Any:
-        """The value in that type."""
-        from ._ops.casting import cast
-
-        return cast(self.variable.get(), self.dtype)
-
-
-class Objects:
-    """The objects of a replay in place of the recorded ones."""
-
-    def __init__(self, outer: Objects | None = None) -> None:
-        self._outer = outer
-        self._new: dict[int, Any] = {}
-
-    def find(self, old: Any) -> Any:
-        """The object in place of a recorded one; None if it stays."""
-        found = self._new.get(id(old))
-        return self._outer.find(old) if found is None and self._outer is not None else found
-
-    def of(self, value: Any) -> Any:
-        """A recorded structure, with new objects."""
-        if isinstance(value, Body):
-            return value.replayed(self)
-        if isinstance(value, (Weak, CastVariable)):
-            return value.get()
-        found = self.find(value)
-        return rebuilt(value, self.of) if found is None else found
-
-    def pair(self, old: Any, new: Any) -> None:
-        """Takes the parts of a new result in place of those of the recorded one."""
-        if isinstance(old, Weak):
-            old = old.get()
-        if is_made(old):
-            if type(old) is not type(new):
-                raise ChangedError
-            self._new[id(old)] = new
-        parts = parts_of(old)
-        if parts is None:
-            if not is_made(old) and not _is_same(old, new):
-                raise ChangedError
-            return
-        others = parts_of(new)
-        if type(old) is not type(new) or others is None or len(parts) != len(others):
-            raise ChangedError
-        if isinstance(old, dict) and list(old) != list(new):
-            raise ChangedError
-        for one, other in zip(parts, others):
-            self.pair(one, other)
-
-
-def _is_same(old: Any, new: Any) -> bool:
-    if old is new:
-        return True
-    if isinstance(old, _native.Array):
-        return False
-    try:
-        return type(old) is type(new) and bool(old == new)
-    except Exception:
-        return False
-
-
-def is_made(value: Any) -> bool:
-    """Whether calls make such objects: a replay has others."""
-    return isinstance(value, (_native.Tensor, _native.GradientTape, _native.ForwardAccumulator)) or _is_slices(value)
-
-
-def _is_slices(value: Any) -> bool:
-    return type(value).__name__ == "IndexedSlices" and type(value).__module__ == "taut.indexed_slices"
-
-
-def parts_of(value: Any) -> list | None:
-    """The parts of a structure, or None for a leaf."""
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    if isinstance(value, slice):
-        return [value.start, value.stop, value.step]
-    if _is_slices(value):
-        return [value.values, value.indices, value._static_shape]
-    return None
-
-
-def rebuilt(value: Any, change: Callable) -> Any:
-    """A structure with each part changed. Leaves stay."""
-    if isinstance(value, dict):
-        return type(value)((key, change(part)) for key, part in value.items())
-    if isinstance(value, tuple):
-        made = [change(part) for part in value]
-        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
-    if type(value) is list:
-        return [change(part) for part in value]
-    if isinstance(value, slice):
-        return slice(change(value.start), change(value.stop), change(value.step))
-    if _is_slices(value):
-        return type(value)(change(value.values), change(value.indices), value._static_shape)
-    return value
 
 
 #: Objects of these types are the same in every replay.
@@ -273,6 +128,7 @@ class Recording:
         # Of the arguments, as the signature has them; of other tensors, as they were found.
         self._shapes = dict(zip(map(id, self.inputs), shapes or ()))
         self.shapes = shapes
+        self._trials: dict[bool, Trial] = {}
         self.result: Any = None
         #: Why it holds for these sizes only, with the line.
         self.reason: str | None = None
@@ -353,6 +209,7 @@ class Recording:
 
     def finish(self, result: Any) -> None:
         """Ends the recording with the function's result."""
+        self._trials.clear()
         if _native.num_traced_calls() != self._nodes:
             self.invalidate(_native.calling_line(), "a call cannot be recorded")
         try:
@@ -387,20 +244,33 @@ class Recording:
         shapes = self._outermost().shapes
         if shapes is None or self.reason is not None:
             return TensorShape(dims)
-        made: list[tuple] = []
         # If the code has observed a rank, a trial with another rank fails, and one with this rank may not.
         has_open_rank = any(shape.rank is None for shape in shapes)
         for changes_rank in (True, False) if has_open_rank else (False,):
             try:
                 with unrecorded():
-                    self._try(lambda new: made.append(tuple(new.of(array).shape)), changes_rank)
+                    other = self._other_shape(array, changes_rank)
             except Exception:
                 continue
-            if len(made[0]) != len(dims):
+            if len(other) != len(dims):
                 return TensorShape(None)
-            return TensorShape(a if a == b else None for a, b in zip(dims, made[0]))
+            return TensorShape(a if a == b else None for a, b in zip(dims, other))
         # The calls are not possible for these sizes: then the code sees the size that it has.
         return TensorShape(dims)
+
+    def _other_shape(self, array: Any, changes_rank: bool) -> tuple:
+        """The shape of a tensor for other sizes of the arguments."""
+        if self._body is None:
+            trial = self._trials.get(changes_rank)
+            if trial is None:
+                trial = self._trials[changes_rank] = Trial(self.arguments, self.trial_arguments(changes_rank))
+            if not trial.is_whole:
+                shape = trial.shape(array, self.entries)
+                if not trial.is_whole:
+                    return shape
+        made: list[tuple] = []
+        self._try(lambda new: made.append(tuple(new.of(array).shape)), changes_rank)
+        return made[0]
 
     def _outermost(self) -> Recording:
         return self if self._outer is None else self._outer._outermost()
@@ -429,33 +299,7 @@ class Recording:
             return _native.placeholder(one.dtype, made)
 
         assert self.shapes is not None
-        return _with_tensors(self.arguments, iter([trial(*pair) for pair in zip(self.inputs, self.shapes)]))
-
-
-class _Replay(threading.local):
-    is_active = False
-
-
-_replay = _Replay()
-
-
-def is_replaying() -> bool:
-    """Whether the calls of a recording are made again on this thread."""
-    return _replay.is_active
-
-
-@contextlib.contextmanager
-def replaying(is_active: bool) -> Iterator[None]:
-    """Sets whether the calls that follow are those of a replay."""
-    before, _replay.is_active = _replay.is_active, is_active
-    if is_active:
-        _native.bind_variables_by_identity(True)
-    try:
-        yield
-    finally:
-        _replay.is_active = before
-        if is_active:
-            _native.bind_variables_by_identity(False)
+        return with_tensors(self.arguments, iter([trial(*pair) for pair in zip(self.inputs, self.shapes)]))
 
 
 class _Saving(threading.local):
@@ -499,12 +343,6 @@ def _is_of_keras(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).startswith("keras.")
 
 
-def sizes(tensor: Any) -> tuple:
-    """The sizes of a tensor, open ones as well."""
-    with unrecorded():
-        return tuple(tensor.shape)
-
-
 def _is_stateful(value: Any) -> bool:
     """Whether it is an object whose tensors are variables, so that a replay can use the same one."""
     from . import optimizers, random
@@ -535,25 +373,11 @@ def record_calls(stateful: type) -> None:
     setattr(stateful, "__call__", called)
 
 
-def tensors(value: Any) -> Iterator[Any]:
-    """The tensors of a structure, in the order of its parts."""
-    if isinstance(value, _native.Tensor):
-        yield value
-    for part in parts_of(value) or ():
-        yield from tensors(part)
-
-
-def _with_tensors(value: Any, tensors: Iterator) -> Any:
-    if isinstance(value, _native.Tensor):
-        return next(tensors)
-    return rebuilt(value, lambda part: _with_tensors(part, tensors))
-
-
 class _Entered(Exception):
     """Leaves a call whose body was entered."""
 
 
-class Body:
+class Body(Part):
     """A function among the arguments of a recorded call: the body of a loop, a branch. Its calls are recorded, too."""
 
     def __init__(self, function: Callable, outer: Recording, call: list) -> None:
@@ -591,6 +415,13 @@ class Body:
             self.outer.reason = recording.reason
         self.recordings.append(recording)
         return result
+
+    def used(self) -> Iterator[Any]:
+        """The tensors that its calls use."""
+        for recording in self.recordings:
+            for entry in recording.entries:
+                yield from entry.used()
+            yield from tensors(recording.result)
 
     def replayed(self, new: Objects) -> Callable:
         """A function that makes the recorded calls with the new objects."""
@@ -633,16 +464,6 @@ def call_with_functions(native: Callable, *args: Any) -> Any:
 def call_recorded(function: Callable, *args: Any) -> Any:
     """Calls a function of the extension module that a replay can call again."""
     return _native.recorded_call(function, args) if _native.is_recording_calls() else function(*args)
-
-
-@contextlib.contextmanager
-def unrecorded() -> Iterator[None]:
-    """Excludes calls from recordings: those that create what later calls, and replays, only use."""
-    before = _native.set_recording(None)
-    try:
-        yield
-    finally:
-        _native.set_recording(before)
 
 
 def recorded(function: _Function) -> _Function:

@@ -22,7 +22,8 @@ from .. import _native, dtypes
 from .._surface import SURFACE
 from ..indexed_slices import IndexedSlices
 from ..open_variable import OpenVariable
-from ..recording import Body, Call, CastVariable, ObservedValue, Recording, Weak, is_made
+from ..recording import Body, Recording
+from ..replay import Call, CastVariable, ObservedValue, Weak, is_made
 from ..shape import TensorShape
 from ..spec import TensorSpec
 
@@ -368,7 +369,7 @@ class Decoder:
             case "variable":
                 return self.variables[own]
             case "cast":
-                return CastVariable(self.variables[own[0]], own[1]).get()
+                return _raw_ops().cast(self.variables[own[0]], dtypes.as_dtype(own[1]))
             case "tensor":
                 return self.tensors[own]
             case "array":

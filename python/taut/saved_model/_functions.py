@@ -17,23 +17,11 @@ from ..errors import DynamicShapeError
 from ..function import Function, as_result
 from ..methods import BoundFunction
 from ..open_sizes import calls_recorded
-from ..recording import (
-    ChangedError,
-    Recording,
-    call_with_functions,
-    is_made,
-    is_saving,
-    parts_of,
-    rebuilt,
-    replaying,
-    saving,
-    sizes,
-    unrecorded,
-)
+from ..recording import Recording, call_with_functions, is_saving, layer_text, saving
+from ..replay import ChangedError, is_made, parts_of, rebuilt, replaying, sizes, unrecorded
 from ..spec import TensorSpec
 from ..tensor import convert_to_tensor
 from ._encoding import Decoder, NotSavedError, is_same
-
 
 _lock = threading.Lock()
 _original_call = Function.__call__
@@ -120,11 +108,17 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
         made.append(recording)
         return result
 
-    try:
-        with _calls_inlined():
+    with _calls_inlined():
+        try:
             _native.trace_only(body, *args, **kwargs)
-    except DynamicShapeError as error:
-        raise NotSavedError(f"it runs op by op: {error}") from None
+        except DynamicShapeError as error:
+            raise NotSavedError(f"it runs op by op{layer_text()}: {error}") from None
+        except (TypeError, ValueError) as error:
+            if not is_open or not layer_text():
+                raise
+            text = f"its code fails{layer_text()}, where a size is open: {error}"
+            remedy = "use keras.ops.shape(x) in place of x.shape, or give the argument a known size in its TensorSpec"
+            raise NotSavedError(f"{text}\n  help: {remedy}") from error
     recording = made[-1]
     if recording.reason is not None:
         remedy = "compute it with other ops, or save the weights alone, in a checkpoint or with model.save"

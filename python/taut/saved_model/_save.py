@@ -19,7 +19,7 @@ from ..module import Module
 from ..open_sizes import Unnoted
 from ..open_variable import OpenVariable
 from ..optimizers import Optimizer
-from ..recording import sizes
+from ..replay import sizes
 from ..spec import TensorSpec
 from ..train import Checkpoint, make_folder
 from ..type_spec import TypeSpec

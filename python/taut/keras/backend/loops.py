@@ -9,7 +9,7 @@ from keras.src import tree
 
 import taut as tf
 from taut import _native
-from taut.keras.backend.convert import convert_to_tensor, shape_of
+from taut.keras.backend.convert import convert_to_tensor
 from taut.recording import call_with_functions
 
 
@@ -33,9 +33,9 @@ def scan_axis(f: Callable, init: Any, xs: Any, count: int | None = None, reverse
     return carry, None if nothing else ys
 
 
-def leading_size(xs: Any) -> int:
-    """The size of the first axis, which all leaves of `xs` must share."""
-    sizes = {shape_of(x)[0] for x in tree.flatten(xs)}
-    if len(sizes) != 1:
+def leading_size(xs: Any) -> int | None:
+    """The size of the first axis, which all leaves of `xs` must share; None where a recording leaves it open."""
+    sizes = {x.get_shape()[0] for x in tree.flatten(xs)} - {None}
+    if len(sizes) > 1:
         raise ValueError(f"All leaves must have the same first dimension, got {sorted(sizes)}")
-    return sizes.pop()
+    return sizes.pop() if sizes else None

@@ -99,7 +99,7 @@ def unrolled(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwa
     return states, tree.map_structure(lambda *parts: tf.stack(parts), *outputs), outputs[-1]
 
 
-def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any, Any]:
+def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int | None, backwards: bool) -> tuple[Any, Any, Any]:
     """The loop as one op. With a mask the first step precedes it, to find the outputs' shapes.
 
     Returns states, all outputs, and the last one.

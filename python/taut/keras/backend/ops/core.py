@@ -228,7 +228,7 @@ def scan(
     init = tree.map_structure(convert_to_tensor, () if init is None else init)
     xs = None if xs is None else tree.map_structure(convert_to_tensor, xs)
     count = leading_size(xs) if xs is not None else int(length or 0)
-    if length is not None and count != int(length):
+    if length is not None and count is not None and count != int(length):
         raise ValueError(f"`length` is {length}, but `xs` has {count} parts.")
     return scan_axis(f, init, xs, count, reverse)
 
