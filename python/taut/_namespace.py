@@ -37,7 +37,7 @@ def resolve(name: str, row: Row) -> Any:
             return importlib.import_module(module)
         case Object(module, own):
             found = getattr(importlib.import_module(module), own)
-            if isinstance(found, types.FunctionType) and module.startswith(_RECORDED):
+            if isinstance(found, types.FunctionType) and module.startswith(_RECORDED) and own != "is_tensor":
                 found = recorded(found)
                 # A pickle names the module.
                 setattr(sys.modules[module], own, found)

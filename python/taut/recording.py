@@ -129,6 +129,7 @@ class Recording:
         self._shapes = dict(zip(map(id, self.inputs), shapes or ()))
         self.shapes = shapes
         self._trials: dict[bool, Trial] = {}
+        self._observed: set[tuple[int, tuple]] = set()
         self.result: Any = None
         #: Why it holds for these sizes only, with the line.
         self.reason: str | None = None
@@ -190,6 +191,11 @@ class Recording:
 
     def observe(self, array: Any, dims: tuple, value: Any, at: str) -> None:
         """Notes what code has read of a tensor: its sizes, with None for others, and its value."""
+        if value is None:
+            # Keras reads the same shape several times.
+            if (id(array), dims) in self._observed:
+                return
+            self._observed.add((id(array), dims))
         self.entries.append(ObservedValue(array, dims, value, at + layer_text()))
 
     def knows(self, value: Any) -> bool:
@@ -210,6 +216,7 @@ class Recording:
     def finish(self, result: Any) -> None:
         """Ends the recording with the function's result."""
         self._trials.clear()
+        self._observed.clear()
         if _native.num_traced_calls() != self._nodes:
             self.invalidate(_native.calling_line(), "a call cannot be recorded")
         try:

@@ -190,7 +190,8 @@ class _Reader:
 
     def _signature(self, data: dict) -> Signature:
         args, kwargs = self._decoder.value(data["arguments"])
-        return Signature(args, kwargs, Program(data["program"], self._decoder))
+        program = {**data["program"], "calls": self._document["calls"][data["program"]["calls"]]}
+        return Signature(args, kwargs, Program(program, self._decoder))
 
     def _serving(self, data: dict) -> ConcreteFunction:
         signature = self._signature(data)

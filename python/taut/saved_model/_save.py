@@ -104,6 +104,10 @@ class _Writer:
             self._alive: list[Any] = []
             self._functions: list[tuple[int, str, Any]] = []
             self._paths: dict[int, str] = {}
+            #: The calls of functions, which several signatures may share.
+            self._calls: list[list] = []
+            self._programs: list[tuple] = []
+            self._renumbered_calls: dict[int, int] = {}
             self._add("obj", root)
             if not self._trace():
                 break
@@ -134,6 +138,7 @@ class _Writer:
             "version": VERSION,
             "tags": ["serve"],
             "variables": variables,
+            "calls": self._calls,
             "objects": self._nodes,
             "signatures": named,
         }
@@ -224,19 +229,30 @@ class _Writer:
         return found
 
     def _signature(self, function: Function, args: tuple, kwargs: dict, shapes: Any) -> dict:
+        for other, own, made in self._programs:
+            if other is function and is_equal(own, (args, kwargs)):
+                return made
         for leaf in leaves((args, kwargs)):
             if isinstance(leaf, Unnoted):
                 raise NotSavedError(f"it was called with an argument of class {leaf.kind}, which is part of its trace")
             _check_leaf(leaf)
         recording = recorded(function._converted, args, kwargs, shapes)
-        arguments = self.encoder.value((args, kwargs))
-        return {"arguments": arguments, "program": self.encoder.program(recording)}
+        program = self.encoder.program(recording)
+        self._calls.append(program["calls"])
+        program["calls"] = len(self._calls) - 1
+        made = {"arguments": self.encoder.value((args, kwargs)), "program": program}
+        self._programs.append((function, (args, kwargs), made))
+        return made
 
     def _loaded(self, signature: Any) -> dict:
-        return {
-            "arguments": self.encoder.value((signature.args, signature.kwargs)),
-            "program": self._renumbered(signature.program.data, signature.program),
-        }
+        program, data = signature.program, signature.program.data
+        number = self._renumbered_calls.get(id(data["calls"]))
+        if number is None:
+            number = self._renumbered_calls[id(data["calls"])] = len(self._calls)
+            self._calls.append(self._renumbered(data["calls"], program))
+        own = {key: self._renumbered(data[key], program) for key in ("arguments", "result")}
+        arguments = self.encoder.value((signature.args, signature.kwargs))
+        return {"arguments": arguments, "program": {**own, "calls": number}}
 
     def _renumbered(self, data: Any, program: Program) -> Any:
         """Recorded calls that were loaded, with the numbers that their variables and tensors have in the new file."""
