@@ -20,8 +20,7 @@ _RECORDED = ("taut._ops.", "taut.math_special", "taut.tensor")
 
 #: Those behind `keras.ops` whose code reads sizes.
 _RECORDED_OF_KERAS = tuple(
-    f"taut.keras.backend.ops.{name}"
-    for name in ("fourier", "image", "linalg", "math", "nn.", "numpy.", "warping")
+    f"taut.keras.backend.ops.{name}" for name in ("fourier", "image", "linalg", "math", "nn.", "numpy.", "warping")
 )
 
 

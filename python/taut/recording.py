@@ -380,7 +380,7 @@ def record_calls(stateful: type) -> None:
     setattr(stateful, "__call__", called)
 
 
-class _Entered(Exception):
+class _EnteredError(Exception):
     """Leaves a call whose body was entered."""
 
 
@@ -398,7 +398,7 @@ class Body(Part):
 
         def once(*args: Any) -> Any:
             work(*args)
-            raise _Entered
+            raise _EnteredError
 
         def argument(value: Any) -> Any:
             if value is self:
@@ -406,7 +406,7 @@ class Body(Part):
             return list(map(argument, value)) if type(value) is list else new.of(value)
 
         native, *args = self._call
-        with contextlib.suppress(_Entered):
+        with contextlib.suppress(_EnteredError):
             native(*map(argument, args))
 
     def __call__(self, *args: Any) -> Any:

@@ -31,9 +31,9 @@ except ModuleNotFoundError as error:
 from taut.keras import inputs, registration, sequential  # noqa: E402  Keras must be imported before its classes are changed.
 from taut.keras.backend.export import refuse_other_formats  # noqa: E402
 
-# Ops that Keras calls, and functions that it maps over structures with optree, are attributed to the lines of the program that calls Keras.
-for _package in (_keras, importlib.import_module("optree")):
-    _native.pass_over(os.path.dirname(_package.__file__) + os.sep)
+# Ops that Keras calls, directly or through optree, are attributed to the lines of the program that calls Keras.
+for _package in ("keras", "optree"):
+    _native.pass_over(os.path.dirname(str(importlib.import_module(_package).__file__)) + os.sep)
 
 hook.check_not_loaded()
 sequential.accept_functions(_keras.Sequential)

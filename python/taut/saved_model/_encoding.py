@@ -234,8 +234,7 @@ def _why_not(value: Any) -> str:
     from .._trackable import is_layer
 
     if is_layer(value):
-        text = f"it calls the Keras layer {getattr(value, 'name', type(value).__name__)!r}"
-        return text
+        return f"it calls the Keras layer {getattr(value, 'name', type(value).__name__)!r}"
     if isinstance(value, types.FunctionType):
         return f"it calls the function {value.__qualname__} of {value.__module__}, which a file cannot name"
     return f"it uses an object of class {type(value).__name__}"

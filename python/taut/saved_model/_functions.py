@@ -86,9 +86,11 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
     specs = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, TensorSpec)]
     shapes = [spec.shape for spec in specs]
     is_open = not all(shape.is_fully_defined() for shape in shapes)
-    if known is None and any(shape.rank is None for shape in shapes):
-        raise NotSavedError("a tensor has an unknown rank\n  help: call the function before it is saved")
-    given = iter(known if known is not None else [[_SIZE if dim is None else dim for dim in one] for one in shapes])
+    # The calls must be the same for all ranks if none is known for which the function was called.
+    is_any_rank = known is None and any(shape.rank is None for shape in shapes)
+    if known is None:
+        known = [[_SIZE] if one.rank is None else [_SIZE if dim is None else dim for dim in one] for one in shapes]
+    given = iter(known)
 
     def placeholder(leaf: Any) -> Any:
         return _native.placeholder(leaf.dtype, list(next(given))) if isinstance(leaf, TensorSpec) else leaf
@@ -112,7 +114,8 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
         try:
             _native.trace_only(body, *args, **kwargs)
         except DynamicShapeError as error:
-            raise NotSavedError(f"it runs op by op{layer_text()}: {error}") from None
+            remedy = "use ops whose shapes follow from those of their arguments"
+            raise NotSavedError(f"it runs op by op{layer_text()}: {error}\n  help: {remedy}") from None
         except (TypeError, ValueError) as error:
             if not is_open or not layer_text():
                 raise
@@ -123,9 +126,20 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
     if recording.reason is not None:
         remedy = "compute it with other ops, or save the weights alone, in a checkpoint or with model.save"
         raise NotSavedError(f"the calls of its code cannot be saved: {recording.reason}\n  help: {remedy}")
+    if is_any_rank:
+        _check_rank(recording)
     if is_open:
         _check_sizes(recording)
     return recording
+
+
+def _check_rank(recording: Recording) -> None:
+    """Raises NotSavedError if the recorded calls depend on the rank of a tensor."""
+    try:
+        _native.trace_only(lambda *given: recording.replay(given), *recording.trial_arguments(True))
+    except Exception as error:
+        text = f"a tensor has an unknown rank, on which its code depends: {error}"
+        raise NotSavedError(f"{text}\n  help: call the function before it is saved") from None
 
 
 def _check_sizes(recording: Recording) -> None:

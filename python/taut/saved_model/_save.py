@@ -37,9 +37,10 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
     """Saves the variables and the traced functions of an object, and what its attributes hold, in a folder.
 
     `obj` is a `tf.Module`, a layer or model of Keras, a `tf.train.Checkpoint` or an object that `tf.saved_model.load` has
-    returned. Saved are its variables, modules, layers, optimizers, lists and dicts of these, and each `tf.function`, for what it was called with before, or for its
-    `input_signature`. The code of these functions is called once more, and the calls that it makes are written: the object
-    that `load` returns needs no Python code. What cannot be saved is an error, and then nothing is written.
+    returned. Saved are its variables, modules, layers, optimizers, lists and dicts of these, and each `tf.function`, for what
+    it was called with before, or for its `input_signature`. The code of these functions is called once more, and the calls
+    that it makes are written, of layers those that their code makes: the object that `load` returns needs no Python code. A
+    model of Keras serves its call. What cannot be saved is an error, and then nothing is written.
 
     `signatures` is a function with an `input_signature`, a concrete function, or a dict of these.
 

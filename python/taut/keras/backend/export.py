@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -11,9 +12,10 @@ from keras.src.utils import io_utils
 
 import taut as tf
 from taut.concrete_function import ConcreteFunction
+from taut.function import Function
 from taut.saved_model._functions import leaves
 from taut.saved_model._load import LoadedObject
-from taut.saved_model._save import signatures_of
+from taut.saved_model._save import save, signatures_of
 
 #: Formats that other backends write.
 OTHER_FORMATS = ("onnx", "openvino", "litert", "torch")
@@ -30,9 +32,7 @@ class ExportArchive(SavedModelExportArchive):
         self._tracked: list[Any] = []
         #: What is saved: its attributes are the endpoints and the collections of variables.
         self._tf_trackable: Any = LoadedObject()
-        self._tf_trackable.variables = []
-        self._tf_trackable.trainable_variables = []
-        self._tf_trackable.non_trainable_variables = []
+        vars(self._tf_trackable).update(variables=[], trainable_variables=[], non_trainable_variables=[])
 
     def track(self, resource: Any) -> None:
         """Adds the variables of a layer or model to those of the archive."""
@@ -42,7 +42,9 @@ class ExportArchive(SavedModelExportArchive):
                 f"{type(resource).__name__}. Lookup tables cannot be saved: call them before the exported function."
             )
         if not resource.built:
-            raise ValueError(f"The layer {resource.name!r} has no variables yet. It must be built before export: call it.")
+            raise ValueError(
+                f"The layer {resource.name!r} has no variables yet. It must be built before export: call it."
+            )
         self._tracked.append(resource)
         self._tf_trackable.variables += resource.variables
         self._tf_trackable.trainable_variables += resource.trainable_variables
@@ -55,7 +57,7 @@ class ExportArchive(SavedModelExportArchive):
             raise ValueError(f"Arguments not recognized: {sorted(unknown)}")
         if name in ("variables", "trainable_variables", "non_trainable_variables", "signatures"):
             raise ValueError(f"Endpoint name '{name}' is that of an attribute of the archive: choose another one.")
-        if input_signature is None and isinstance(fn, tf.types.experimental.GenericFunction):
+        if input_signature is None and isinstance(fn, Function):
             # It has its own signatures. Keras reads a list of TensorFlow's by a private name.
             if name in self._endpoint_names:
                 raise ValueError(f"Endpoint name '{name}' is already taken.")
@@ -79,9 +81,12 @@ class ExportArchive(SavedModelExportArchive):
         signatures = {name: self._concrete(name) for name in self._endpoint_names}
         signatures.setdefault("serving_default", signatures[self._endpoint_names[0]])
         # Those that no layer of `track` has.
-        used = {id(one): one for concrete in signatures.values() for one in concrete.variables}
+        used: dict[int, Any] = {}
+        # An endpoint that runs op by op is refused when it is saved.
+        with contextlib.suppress(tf.errors.DynamicShapeError):
+            used = {id(one): one for concrete in signatures.values() for one in concrete.variables}
         self._tf_trackable._all_variables = list(used.values())
-        tf.saved_model.save(self._tf_trackable, filepath, options=options, signatures=signatures)
+        save(self._tf_trackable, filepath, options=options, signatures=signatures)
         if verbose:
             endpoints = "\n\n".join(_described(name, signatures[name]) for name in self._endpoint_names)
             text = f"Saved artifact at '{filepath}'. The following endpoints are available:\n\n{endpoints}"
@@ -93,8 +98,8 @@ class ExportArchive(SavedModelExportArchive):
         args, kwargs, _ = signatures_of(function)[0]
         if any(isinstance(one, tf.TensorSpec) and one.dtype == tf.string for one in leaves((args, kwargs))):
             raise ValueError(
-                f"The endpoint {name!r} takes strings: functions of strings run op by op, so that they have no calls that could "
-                f"be saved{self._string_layers()}. Export a model of numbers, and turn strings into numbers before it."
+                f"The endpoint {name!r} takes strings: functions of strings run op by op, so that they have no calls that "
+                f"could be saved{self._string_layers()}. Export a model of numbers, and turn strings into numbers before it."
             )
         return function.get_concrete_function(*args, **kwargs)
 
@@ -114,7 +119,9 @@ def serving_default(model: Any) -> Any:
         specs = [tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), inner._inputs_struct)]
     else:
         shapes = getattr(model, "_build_shapes_dict", None) or {}
-        specs = [tree.map_shape_structure(lambda x: tf.TensorSpec(x, model.input_dtype), one) for one in shapes.values()]
+        specs = [
+            tree.map_shape_structure(lambda x: tf.TensorSpec(x, model.input_dtype), one) for one in shapes.values()
+        ]
     if len(specs) != 1:
         return None
 
@@ -136,7 +143,8 @@ def _described(name: str, function: ConcreteFunction) -> str:
 
 
 def _names(function: ConcreteFunction) -> list[str]:
-    parameters = function._function._signature.parameters.values()
+    signature: Any = function._function._signature
+    parameters = signature.parameters.values()
     named = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL and one.kind is not one.VAR_KEYWORD]
     return [*named, *(f"args_{i}" for i in range(len(function._args) - len(named)))]
 
@@ -149,9 +157,9 @@ def refuse_other_formats(model: Any) -> None:
     def checked(self: Any, filepath: Any, format: str = "tf_saved_model", *args: Any, **options: Any) -> None:
         if format in OTHER_FORMATS:
             raise tf.errors.UnimplementedError(
-                f"`Model.export(format={format!r})` needs a graph of TensorFlow, JAX or PyTorch, which the taut backend does not "
-                "make. Use `Model.save(path)` to store the model; with another backend, `keras.models.load_model(path)` reads "
-                "it, and `Model.export` exports it. `format='tf_saved_model'` writes a saved model of this package."
+                f"`Model.export(format={format!r})` needs a graph of TensorFlow, JAX or PyTorch, which the taut backend does "
+                "not make. Use `Model.save(path)` to store the model; with another backend, `keras.models.load_model(path)` "
+                "reads it, and `Model.export` exports it. `format='tf_saved_model'` writes a saved model of this package."
             )
         export(self, filepath, format, *args, **options)
 
