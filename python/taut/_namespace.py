@@ -17,7 +17,8 @@ from .recording import recorded
 
 #: Modules of functions that compute tensors from tensors. Their calls are recorded as one each.
 _RECORDED = ("taut._ops.", "taut.math_special", "taut.tensor")
-
+#: Functions of these modules that make no tensors.
+_PLAIN = ("control_dependencies", "device", "get_logger", "is_tensor")
 #: Those behind `keras.ops` whose code reads sizes.
 _RECORDED_OF_KERAS = tuple(
     f"taut.keras.backend.ops.{name}" for name in ("fourier", "image", "linalg", "math", "nn.", "numpy.", "warping")
@@ -36,7 +37,7 @@ def resolve(name: str, row: Row) -> Any:
             return importlib.import_module(module)
         case Object(module, own):
             found = getattr(importlib.import_module(module), own)
-            if isinstance(found, types.FunctionType) and module.startswith(_RECORDED) and own != "is_tensor":
+            if isinstance(found, types.FunctionType) and module.startswith(_RECORDED) and own not in _PLAIN:
                 found = recorded(found)
                 # A pickle names the module.
                 setattr(sys.modules[module], own, found)

@@ -33,7 +33,7 @@ from .replay import (
     ChangedError,
     Objects,
     ObservedValue,
-    Part,
+    Replayable,
     Trial,
     Weak,
     is_made,
@@ -372,9 +372,11 @@ def record_calls(stateful: type) -> None:
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not _saving.is_active:
             return as_one(self, *args, **kwargs)
+        depth = len(_saving.callers)
         _saving.callers.append(self)
         made = call(self, *args, **kwargs)
-        _saving.callers.pop()
+        # With those that have failed inside of it.
+        del _saving.callers[depth:]
         return made
 
     setattr(stateful, "__call__", called)
@@ -384,7 +386,7 @@ class _EnteredError(Exception):
     """Leaves a call whose body was entered."""
 
 
-class Body(Part):
+class Body(Replayable):
     """A function among the arguments of a recorded call: the body of a loop, a branch. Its calls are recorded, too."""
 
     def __init__(self, function: Callable, outer: Recording, call: list) -> None:

@@ -64,7 +64,7 @@ def _is_float(value: np.ndarray) -> bool:
     return value.dtype.kind in "fc"
 
 
-class Part:
+class Replayable:
     """What a recording has in place of an object that a replay finds or makes anew."""
 
     def replayed(self, new: Objects) -> Any:
@@ -76,7 +76,7 @@ class Part:
         return iter(())
 
 
-class Weak(Part):
+class Weak(Replayable):
     """An object that a recording does not keep alive: a variable, a layer, another function."""
 
     def __init__(self, value: Any) -> None:
@@ -94,7 +94,7 @@ class Weak(Part):
         return found
 
 
-class CastVariable(Part):
+class CastVariable(Replayable):
     """A variable whose value is read in another type, as those of Keras's layers are where they compute in `float16`."""
 
     def __init__(self, variable: Any, dtype: Any) -> None:
@@ -122,7 +122,7 @@ class Objects:
 
     def of(self, value: Any) -> Any:
         """A recorded structure, with new objects."""
-        if isinstance(value, Part):
+        if isinstance(value, Replayable):
             return value.replayed(self)
         found = self.find(value)
         return rebuilt(value, self.of) if found is None else found
@@ -272,7 +272,7 @@ def tensors(value: Any) -> Iterator[Any]:
     """The tensors of a structure, in the order of its parts."""
     if isinstance(value, _native.Tensor):
         yield value
-    elif isinstance(value, Part):
+    elif isinstance(value, Replayable):
         yield from value.used()
     for part in parts_of(value) or ():
         yield from tensors(part)

@@ -585,3 +585,31 @@ def test_the_only_function_that_returns_tensors_is_served(function, is_served, t
     module.function = tf.function(function, input_signature=[tf.TensorSpec([])])
     tf.saved_model.save(module, str(tmp_path / "model"))
     assert list(tf.saved_model.load(str(tmp_path / "model")).signatures) == (["serving_default"] if is_served else [])
+
+
+def test_functions_of_unknown_ranks_are_saved_without_a_call(again):
+    # As in TensorFlow's guide to saved models.
+    class Scaled(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.v = tf.Variable(2.0)
+
+        @tf.function(input_signature=[tf.TensorSpec(None, tf.float32)])
+        def __call__(self, x):
+            return {"scaled": x * self.v}
+
+    loaded = again(Scaled())
+    for x in (3.0, [1.0, 2.0], [[1.0], [2.0]]):
+        same(loaded(x)["scaled"], tf.constant(x) * 2)
+    outputs = loaded.signatures["serving_default"].structured_outputs
+    assert list(outputs) == ["scaled"] and outputs["scaled"].shape.rank is None
+    for code in (lambda v, x: tf.reduce_sum(x, 1), lambda v, x: x * x.ndim):
+        saved = model(code, tf.TensorSpec(None))
+        fails(ValueError, "a tensor has an unknown rank", lambda saved=saved: again(saved))
+
+
+def test_empty_lists_and_dicts_are_attributes(again):
+    saved = model(lambda v, x: x)
+    saved.empty, saved.none = [], {}
+    loaded = again(saved)
+    assert loaded.empty == [] and loaded.none == {}

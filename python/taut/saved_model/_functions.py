@@ -117,6 +117,9 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
             remedy = "use ops whose shapes follow from those of their arguments"
             raise NotSavedError(f"it runs op by op{layer_text()}: {error}\n  help: {remedy}") from None
         except (TypeError, ValueError) as error:
+            if is_any_rank:
+                text = f"a tensor has an unknown rank, and its code fails for a vector: {error}"
+                raise NotSavedError(f"{text}\n  help: call the function before it is saved") from error
             if not is_open or not layer_text():
                 raise
             text = f"its code fails{layer_text()}, where a size is open: {error}"

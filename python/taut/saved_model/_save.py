@@ -486,7 +486,9 @@ def _explained(path: str, function: Function) -> Iterator[None]:
 def _attributes(path: str, thing: Any) -> list[tuple[str, Any]]:
     """The attributes of an object that are saved: variables, functions, and what holds some."""
     if _has_named_parts(thing):
-        return [(name, part) for name, part in _trackable.parts(thing) if _is_saved(f"{path}.{name}", part)]
+        # The constant tables of layers are constants of the calls.
+        parts = [pair for pair in _trackable.parts(thing) if not hasattr(pair[1], "_taut_is_constant")]
+        return [(name, part) for name, part in parts if _is_saved(f"{path}.{name}", part)]
     own = thing._objects() if isinstance(thing, Checkpoint) else vars(thing)
     if isinstance(thing, Checkpoint) and thing._counter is not None:
         own = {**own, "save_counter": thing._counter}

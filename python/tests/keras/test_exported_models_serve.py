@@ -107,6 +107,9 @@ MODELS = {
     "convolution over time": lambda: chain(layers.ConvLSTM2D(2, 3), layers.Flatten(), shape=(4, 6, 6, 1)),
     "numbers": lambda: chain(layers.Rescaling(2.0), layers.Normalization(mean=1.0, variance=4.0), layers.Dense(2)),
     "buckets": lambda: chain(layers.Discretization([0.0, 1.0]), layers.CategoryEncoding(3, "multi_hot"), shape=(4,)),
+    "table of integers": lambda: chain(
+        layers.IntegerLookup(vocabulary=[1, 2]), layers.Embedding(4, 2), shape=(4,), dtype="int64"
+    ),
     "norms": lambda: chain(layers.LayerNormalization(), layers.GroupNormalization(2), layers.UnitNormalization()),
     "half precision": lambda: chain(layers.Dense(3, dtype="mixed_float16"), layers.Dense(2, dtype="mixed_bfloat16")),
     "shapes": lambda: chain(layers.Reshape((4, 2)), layers.Permute((2, 1)), layers.TimeDistributed(layers.Dense(3))),
@@ -332,6 +335,35 @@ def test_a_saved_keras_model_serves_its_call(tmp_path):
         2,
     )
     assert len(loaded.optimizer.variables) == len(model.optimizer.variables)
+
+
+def test_a_training_step_of_a_keras_optimizer_is_saved(tmp_path):
+    class Trained(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.model, self.optimizer = MODELS["dense"](), tf.keras.optimizers.Adam(0.1)
+            self.optimizer.build(self.model.trainable_variables)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 8]), tf.TensorSpec([None, 2])])
+        def step(self, x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self.model(x, training=True) - y) ** 2)
+            gradients = tape.gradient(loss, self.model.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables))
+            return loss
+
+    saved = Trained()
+    tf.saved_model.save(saved, tmp_path / "model")
+    loaded = tf.saved_model.load(tmp_path / "model")
+    for size in (4, 7, 4):
+        x, y = tf.random.normal([size, 8]), tf.random.normal([size, 2])
+        assert_same(loaded.step(x, y), saved.step(x, y))
+    # The integer table of a layer is a constant of its calls.
+    table = MODELS["table of integers"]()
+    tf.saved_model.save(table, tmp_path / "table")
+    keys = tf.constant([[1, 2, 3, 0]], tf.int64)
+    serve = tf.saved_model.load(tmp_path / "table").signatures["serving_default"]
+    assert_same(serve(keys)["output_0"], tf.function(lambda x: table(x))(keys))
 
 
 # What cannot be saved is an error that names the layer, and nothing is written.
