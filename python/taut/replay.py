@@ -67,7 +67,7 @@ def _is_float(value: np.ndarray) -> bool:
 class Replayable:
     """What a recording has in place of an object that a replay finds or makes anew."""
 
-    def replayed(self, new: Objects) -> Any:
+    def replayed(self, _new: Objects) -> Any:
         """The object in a replay."""
         raise NotImplementedError
 
@@ -82,7 +82,7 @@ class Weak(Replayable):
     def __init__(self, value: Any) -> None:
         self._reference = weakref.ref(value)
 
-    def replayed(self, new: Objects) -> Any:
+    def replayed(self, _new: Objects) -> Any:
         """The object."""
         return self.get()
 
@@ -100,7 +100,7 @@ class CastVariable(Replayable):
     def __init__(self, variable: Any, dtype: Any) -> None:
         self.variable, self.dtype = Weak(variable), dtype
 
-    def replayed(self, new: Objects) -> Any:
+    def replayed(self, _new: Objects) -> Any:
         """The value in that type."""
         from ._ops.casting import cast
 
