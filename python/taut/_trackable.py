@@ -126,7 +126,7 @@ def part_named(thing: Any, name: str, default: Any) -> Any:
 
 def is_keras_variable(thing: Any) -> bool:
     """Whether it is a variable of Keras."""
-    return hasattr(type(thing), "_taut_read_dtype")
+    return hasattr(type(thing), "_taut_read")
 
 
 def parts(thing: Any) -> list[tuple[str, Any]]:

@@ -86,8 +86,8 @@ def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
         return value
     if isinstance(value, (*_CONSTANTS, Body, Weak, CastVariable)) or knows(value) or _is_of_package(value):
         return value
-    if hasattr(type(value), "_taut_read_dtype"):
-        return _frozen_variable(value)
+    if hasattr(type(value), "_taut_read"):
+        return _frozen_variable(value, knows)
     if isinstance(value, (_native.Variable, _native.Function)) or _is_stateful(value):
         return Weak(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -100,12 +100,14 @@ def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
     return rebuilt(value, lambda part: frozen(part, knows))
 
 
-def _frozen_variable(value: Any) -> Any:
-    """The variable behind a variable of Keras, as it is read now."""
-    inner, dtype = value.__taut_variable__(), value._taut_read_dtype()
-    if dtype is None:
-        raise UnknownError(f"the variable {value.path!r} has another value in a stateless scope")
-    return Weak(inner) if dtype == inner.dtype.name else CastVariable(inner, dtype)
+def _frozen_variable(variable: Any, knows: Callable[[Any], bool]) -> Any:
+    """What is read of a variable of Keras now."""
+    inner, dtype = variable._taut_read()
+    if isinstance(inner, _native.Variable):
+        return Weak(inner) if dtype == inner.dtype.name else CastVariable(inner, dtype)
+    if dtype != inner.dtype.name:
+        raise UnknownError(f"the variable {variable.path!r} has a value of another type in a stateless scope")
+    return frozen(inner, knows)
 
 
 def _is_of_package(value: Any) -> bool:
@@ -362,8 +364,10 @@ def _is_stateful(value: Any) -> bool:
 _stateful_classes: list[type] = []
 
 
-def record_calls(stateful: type) -> None:
-    """Records each call of an object of this class as one, except for a file."""
+def record_calls(stateful: type, is_inlined: Callable[[], bool]) -> None:
+    """Records each call of an object of this class as one, except for a file, and where `is_inlined` says that the call depends
+    on more than the object.
+    """
     _stateful_classes.append(stateful)
     call = stateful.__call__
     as_one = recorded(call)
@@ -371,7 +375,8 @@ def record_calls(stateful: type) -> None:
     @functools.wraps(call)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not _saving.is_active:
-            return as_one(self, *args, **kwargs)
+            is_whole = not _native.is_recording_calls() or not is_inlined()
+            return (as_one if is_whole else call)(self, *args, **kwargs)
         depth = len(_saving.callers)
         _saving.callers.append(self)
         made = call(self, *args, **kwargs)

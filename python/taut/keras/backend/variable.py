@@ -56,10 +56,11 @@ class Variable(KerasVariable):
             raise ValueError(f"Variable {self.path} is not initialized yet.")
         return self._value
 
-    def _taut_read_dtype(self) -> str | None:
-        """The type in which its value is read now; None where a stateless scope has another value."""
+    def _taut_read(self) -> tuple[Any, str]:
+        """What is read of it now, the variable behind or its value in a stateless scope, and the type in which it is read."""
         scope = get_stateless_scope()
-        return None if scope is not None and scope.get_current_value(self) is not None else self.dtype
+        value = None if scope is None else scope.get_current_value(self)
+        return self.__taut_variable__() if value is None else value, self.dtype
 
     def __taut_tensor__(self) -> tf.Tensor:
         """The value, as Taut's ops convert it."""
