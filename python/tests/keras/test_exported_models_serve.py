@@ -468,14 +468,14 @@ def test_layers_in_a_stateless_scope_use_its_values_for_every_size():
     model = chain(layers.Dense(2), layers.BatchNormalization())
 
     @tf.function(input_signature=[tf.TensorSpec([None, 8])], on_retrace="allow")
-    def doubled(x):
+    def scaled(x):
         values = [(one, keras.ops.convert_to_tensor(one) * 2.0) for one in model.trainable_variables]
         with keras.StatelessScope(state_mapping=values):
             return model(x)
 
     for size in (2, 3, 5):
         x = tf.random.normal([size, 8])
-        np.testing.assert_allclose(doubled(x), 4 * model(x), rtol=1e-5)
+        np.testing.assert_allclose(scaled(x), 4 * model(x), rtol=1e-5)
 
 
 def test_bodies_of_loops_see_open_sizes_as_none():
