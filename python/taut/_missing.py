@@ -45,7 +45,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         conv2d_backprop_filter_v2 conv2d_backprop_input_v2 check_pinned nondifferentiable_batch_function train.CheckpointView
         train.TrackableView data.experimental.get_model_proto data.experimental.make_saveable_from_iterator
         experimental.register_filesystem_plugin test.assert_equal_graph_def""",
-        "tf.train.Checkpoint and keras.Model.save store variables and models",
+        "tf.train.Checkpoint, keras.Model.save and tf.saved_model (keras.Model.export) store variables and models",
     ),
     (
         "Parts of TensorFlow's SavedModel",

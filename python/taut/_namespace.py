@@ -17,6 +17,12 @@ from .recording import recorded
 
 #: Modules of functions that compute tensors from tensors. Their calls are recorded as one each.
 _RECORDED = ("taut._ops.", "taut.math_special", "taut.tensor")
+#: Functions of these modules that make no tensors.
+_PLAIN = ("control_dependencies", "device", "get_logger", "is_tensor")
+#: Those behind `keras.ops` whose code reads sizes.
+_RECORDED_OF_KERAS = tuple(
+    f"taut.keras.backend.ops.{name}" for name in ("fourier", "image", "linalg", "math", "nn.", "numpy.", "warping")
+)
 
 
 @functools.cache
@@ -31,11 +37,14 @@ def resolve(name: str, row: Row) -> Any:
             return importlib.import_module(module)
         case Object(module, own):
             found = getattr(importlib.import_module(module), own)
-            if isinstance(found, types.FunctionType) and module.startswith(_RECORDED):
+            if isinstance(found, types.FunctionType) and module.startswith(_RECORDED) and own not in _PLAIN:
                 found = recorded(found)
                 # A pickle names the module.
                 setattr(sys.modules[module], own, found)
             elif isinstance(found, types.FunctionType) and module.startswith("taut.keras.backend."):
+                if module.startswith(_RECORDED_OF_KERAS):
+                    found = recorded(found)
+                    setattr(sys.modules[module], own, found)
                 found.__signature__ = _without_annotations(found)  # type: ignore[attr-defined]
             return found
         case Wrapped(module, function, op):

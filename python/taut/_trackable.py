@@ -125,6 +125,16 @@ def part_named(thing: Any, name: str, default: Any) -> Any:
     return default if thing is None or _is_leaf(thing) else dict(_parts(thing)).get(name, default)
 
 
+def is_keras_variable(thing: Any) -> bool:
+    """Whether it is a variable of Keras."""
+    return hasattr(type(thing), "_taut_read")
+
+
+def parts(thing: Any) -> list[tuple[str, Any]]:
+    """The parts of an object that may hold states, with their names."""
+    return list(_parts(thing))
+
+
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     """The parts of an object that may hold states, with their names."""
     if isinstance(thing, _Watched) and thing.is_left_behind():

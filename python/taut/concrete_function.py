@@ -37,7 +37,9 @@ def traced_specs(function: Callable, args: tuple, kwargs: dict) -> Any:
         return _traced_specs(function, args, kwargs)
 
     def at(size: int) -> Any:
-        given, named = nest.map_structure(lambda leaf: _sized(leaf, size), (list(args), kwargs))
+        # A result whose rank differs, too, has an unknown rank.
+        rank = 1 + _TRIAL_SIZES.index(size)
+        given, named = nest.map_structure(lambda leaf: _sized(leaf, size, rank), (list(args), kwargs))
         return _traced_specs(function, given, named)
 
     def merged(one: Any, other: Any) -> Any:
@@ -46,10 +48,12 @@ def traced_specs(function: Callable, args: tuple, kwargs: dict) -> Any:
     return nest.map_structure(merged, *map(at, _TRIAL_SIZES))
 
 
-def _sized(leaf: Any, size: int) -> Any:
-    """A TensorSpec with this size in place of unknown ones."""
-    if not isinstance(leaf, TensorSpec) or leaf.shape.rank is None:
+def _sized(leaf: Any, size: int, rank: int | None = None) -> Any:
+    """A TensorSpec with this size in place of unknown ones, and this rank in place of an unknown one."""
+    if not isinstance(leaf, TensorSpec):
         return leaf
+    if leaf.shape.rank is None:
+        return leaf if rank is None else TensorSpec([size] * rank, leaf.dtype)
     return TensorSpec([size if dim is None else dim for dim in leaf.shape], leaf.dtype)
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from . import _namespace, _native, _raw_ops as raw, dtypes
 from .errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from .mutable_tables import DenseHashTable, MutableHashTable, on_keys
+from .recording import call_recorded
+from .tensor import shape
 
 __all__ = [
     "KeyValueTensorInitializer",
@@ -137,7 +139,8 @@ class _Lookup:
         flat = raw.reshape(keys, [-1])
         at = raw.minimum(raw.searchsorted(self._sorted, flat), len(self._sorted) - 1)
         found = raw.where(raw.equal(raw.gather(self._sorted, at), flat), raw.gather(self._order, at), -1)
-        return raw.reshape(found, keys.shape)
+        # In a recording, for keys of any size.
+        return raw.reshape(found, call_recorded(shape, keys) if _native.is_recording_calls() else keys.shape)
 
 
 class _Constant:

@@ -13,7 +13,8 @@ import numpy as np
 
 from . import _native, nest
 from .errors import InvalidArgumentError
-from .recording import ChangedError, Objects, Recording, UnknownError, frozen, is_replaying, replaying, sizes, tensors
+from .recording import Recording, UnknownError, frozen
+from .replay import ChangedError, Objects, is_replaying, replaying, sizes, tensors
 from .shape import TensorShape
 from .spec import TensorSpec
 

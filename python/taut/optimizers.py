@@ -12,7 +12,8 @@ from typing import Any
 from . import _namespace, _native
 from ._trackable import variables_made
 from .open_variable import held
-from .recording import call_recorded, unrecorded
+from .recording import call_recorded
+from .replay import unrecorded
 from .tape import GradientTape
 
 

@@ -17,9 +17,9 @@ import collections
 import contextlib
 import enum
 import functools
+import sys
 import threading
 import types
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -27,158 +27,27 @@ import numpy as np
 
 from . import _native
 from ._dispatch import answered, dispatching
+from .replay import (
+    Call,
+    CastVariable,
+    ChangedError,
+    Objects,
+    ObservedValue,
+    Replayable,
+    Trial,
+    Weak,
+    is_made,
+    parts_of,
+    rebuilt,
+    replaying,
+    sizes,
+    tensors,
+    unrecorded,
+    with_tensors,
+)
 from .shape import TensorShape
 
 _Function = TypeVar("_Function", bound=Callable)
-
-
-class ChangedError(Exception):
-    """Something that the function's code has observed while tracing is different."""
-
-
-class Call:
-    """A call with its arguments and its result."""
-
-    def __init__(self, function: Any, args: Any, kwargs: Any, result: Any, line: tuple[str, int]) -> None:
-        self.function, self.args, self.kwargs, self.result, self.line = function, args, kwargs, result, line
-
-    def replay(self, new: Objects) -> None:
-        """Does with the new objects what was recorded."""
-        function, args, kwargs = new.of(self.function), new.of(self.args), new.of(self.kwargs)
-        _native.set_replayed_line(*self.line)
-        try:
-            made = function(*args, **kwargs)
-        finally:
-            _native.set_replayed_line()
-        new.pair(self.result, made)
-
-
-class ObservedValue:
-    """A rank, shape or value that the function's code has observed while tracing. None is a size that it has not observed."""
-
-    def __init__(self, array: Any, dims: tuple, value: Any, at: str) -> None:
-        self.array, self.dims, self.value, self.at = array, dims, value, at
-
-    def replay(self, new: Objects) -> None:
-        """Does with the new objects what was recorded."""
-        array = new.of(self.array)
-        shape = tuple(array.shape)
-        if len(shape) != len(self.dims) or any(a is not None and a != b for a, b in zip(self.dims, shape)):
-            raise ChangedError(f"its code has read a size that is another one now (at {self.at})")
-        if self.value is not None and not np.array_equal(
-            self.value, np.asarray(array), equal_nan=_is_float(self.value)
-        ):
-            raise ChangedError(f"its code has read a value that is another one now (at {self.at})")
-
-
-def _is_float(value: np.ndarray) -> bool:
-    return value.dtype.kind in "fc"
-
-
-class Weak:
-    """An object that a recording does not keep alive: a variable, a layer, another function."""
-
-    def __init__(self, value: Any) -> None:
-        self._reference, self.kind = weakref.ref(value), type(value)
-
-    def get(self) -> Any:
-        """The object. Raises ChangedError if it no longer exists."""
-        found = self._reference()
-        if found is None:
-            raise ChangedError("an object that its code has used no longer exists")
-        return found
-
-
-class Objects:
-    """The objects of a replay in place of the recorded ones."""
-
-    def __init__(self, outer: Objects | None = None) -> None:
-        self._outer = outer
-        self._new: dict[int, Any] = {}
-
-    def find(self, old: Any) -> Any:
-        """The object in place of a recorded one; None if it stays."""
-        found = self._new.get(id(old))
-        return self._outer.find(old) if found is None and self._outer is not None else found
-
-    def of(self, value: Any) -> Any:
-        """A recorded structure, with new objects."""
-        if isinstance(value, Body):
-            return value.replayed(self)
-        if isinstance(value, Weak):
-            return value.get()
-        found = self.find(value)
-        return rebuilt(value, self.of) if found is None else found
-
-    def pair(self, old: Any, new: Any) -> None:
-        """Takes the parts of a new result in place of those of the recorded one."""
-        if isinstance(old, Weak):
-            old = old.get()
-        if is_made(old):
-            if type(old) is not type(new):
-                raise ChangedError
-            self._new[id(old)] = new
-        parts = parts_of(old)
-        if parts is None:
-            if not is_made(old) and not _is_same(old, new):
-                raise ChangedError
-            return
-        others = parts_of(new)
-        if type(old) is not type(new) or others is None or len(parts) != len(others):
-            raise ChangedError
-        if isinstance(old, dict) and list(old) != list(new):
-            raise ChangedError
-        for one, other in zip(parts, others):
-            self.pair(one, other)
-
-
-def _is_same(old: Any, new: Any) -> bool:
-    if old is new:
-        return True
-    if isinstance(old, _native.Array):
-        return False
-    try:
-        return type(old) is type(new) and bool(old == new)
-    except Exception:
-        return False
-
-
-def is_made(value: Any) -> bool:
-    """Whether calls make such objects: a replay has others."""
-    return isinstance(value, (_native.Tensor, _native.GradientTape, _native.ForwardAccumulator)) or _is_slices(value)
-
-
-def _is_slices(value: Any) -> bool:
-    return type(value).__name__ == "IndexedSlices" and type(value).__module__ == "taut.indexed_slices"
-
-
-def parts_of(value: Any) -> list | None:
-    """The parts of a structure, or None for a leaf."""
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    if isinstance(value, slice):
-        return [value.start, value.stop, value.step]
-    if _is_slices(value):
-        return [value.values, value.indices, value._static_shape]
-    return None
-
-
-def rebuilt(value: Any, change: Callable) -> Any:
-    """A structure with each part changed. Leaves stay."""
-    if isinstance(value, dict):
-        return type(value)((key, change(part)) for key, part in value.items())
-    if isinstance(value, tuple):
-        made = [change(part) for part in value]
-        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
-    if type(value) is list:
-        return [change(part) for part in value]
-    if isinstance(value, slice):
-        return slice(change(value.start), change(value.stop), change(value.step))
-    if _is_slices(value):
-        return type(value)(change(value.values), change(value.indices), value._static_shape)
-    return value
 
 
 #: Objects of these types are the same in every replay.
@@ -215,16 +84,30 @@ def frozen(value: Any, knows: Callable[[Any], bool]) -> Any:
         if value.is_symbolic and not knows(value):
             raise UnknownError("a tensor comes from a call that cannot be recorded")
         return value
-    if isinstance(value, (*_CONSTANTS, Body, Weak)) or knows(value) or _is_of_package(value):
+    if isinstance(value, (*_CONSTANTS, Body, Weak, CastVariable)) or knows(value) or _is_of_package(value):
         return value
+    if hasattr(type(value), "_taut_read"):
+        return _frozen_variable(value, knows)
     if isinstance(value, (_native.Variable, _native.Function)) or _is_stateful(value):
         return Weak(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.copy()
+    if isinstance(value, list) and type(value).__module__.startswith(("taut.", "keras.")):
+        value = list(value)  # an attribute of a layer or module
     is_subclass = isinstance(value, (dict, list)) and type(value) not in (dict, list, collections.OrderedDict)
     if parts_of(value) is None or is_subclass:
         raise UnknownError(f"an argument is a {type(value).__name__}")
     return rebuilt(value, lambda part: frozen(part, knows))
+
+
+def _frozen_variable(variable: Any, knows: Callable[[Any], bool]) -> Any:
+    """What is read of a variable of Keras now."""
+    inner, dtype = variable._taut_read()
+    if isinstance(inner, _native.Variable):
+        return Weak(inner) if dtype == inner.dtype.name else CastVariable(inner, dtype)
+    if dtype != inner.dtype.name:
+        raise UnknownError(f"the variable {variable.path!r} has a value of another type in a stateless scope")
+    return frozen(inner, knows)
 
 
 def _is_of_package(value: Any) -> bool:
@@ -237,15 +120,18 @@ def _is_of_package(value: Any) -> bool:
 class Recording:
     """The calls of a function, or of the body of a loop or branch."""
 
-    def __init__(self, arguments: Any, shapes: list[TensorShape] | None = None, outer: Recording | None = None) -> None:
+    def __init__(self, arguments: Any, shapes: list[TensorShape] | None = None, body: Body | None = None) -> None:
         self.inputs = list(tensors(arguments))
-        self._outer = outer
+        self._body = body
+        self._outer = None if body is None else body.outer
         self._known = {id(one): one for one in self.inputs}
         self.entries: list[Call | ObservedValue] = []
         self._nodes = _native.num_traced_calls()
         # Of the arguments, as the signature has them; of other tensors, as they were found.
         self._shapes = dict(zip(map(id, self.inputs), shapes or ()))
         self.shapes = shapes
+        self._trials: dict[bool, Trial] = {}
+        self._observed: set[tuple[int, tuple]] = set()
         self.result: Any = None
         #: Why it holds for these sizes only, with the line.
         self.reason: str | None = None
@@ -281,12 +167,13 @@ class Recording:
     def invalidate(self, at: str, why: str) -> None:
         """Notes that the calls cannot be made again for other sizes."""
         if self.reason is None:
-            self.reason = f"{why} (at {at})"
+            self.reason = f"{why} (at {at}{layer_text()})"
 
     def shape(self, array: Any, dims: tuple, is_user_code: bool, at: str) -> TensorShape:
         """The shape of a tensor as the calling code may see it."""
         if not self.knows(array):
             return TensorShape(dims)
+        is_user_code = is_user_code or (_saving.is_active and _is_of_keras(sys._getframe(1)))
         visible = self._visible_shape(array, dims) if is_user_code else TensorShape(dims)
         if visible.rank is not None:
             self.observe(array, tuple(visible), None, at)
@@ -306,7 +193,12 @@ class Recording:
 
     def observe(self, array: Any, dims: tuple, value: Any, at: str) -> None:
         """Notes what code has read of a tensor: its sizes, with None for others, and its value."""
-        self.entries.append(ObservedValue(array, dims, value, at))
+        if value is None:
+            # Keras reads the same shape several times.
+            if (id(array), dims) in self._observed:
+                return
+            self._observed.add((id(array), dims))
+        self.entries.append(ObservedValue(array, dims, value, at + layer_text()))
 
     def knows(self, value: Any) -> bool:
         """Whether an object is an argument, or the result of a recorded call."""
@@ -325,6 +217,8 @@ class Recording:
 
     def finish(self, result: Any) -> None:
         """Ends the recording with the function's result."""
+        self._trials.clear()
+        self._observed.clear()
         if _native.num_traced_calls() != self._nodes:
             self.invalidate(_native.calling_line(), "a call cannot be recorded")
         try:
@@ -356,23 +250,50 @@ class Recording:
         return found
 
     def _tried_shape(self, array: Any, dims: tuple) -> TensorShape:
-        if self.shapes is None or self.reason is not None:
+        shapes = self._outermost().shapes
+        if shapes is None or self.reason is not None:
             return TensorShape(dims)
         # If the code has observed a rank, a trial with another rank fails, and one with this rank may not.
-        has_open_rank = any(shape.rank is None for shape in self.shapes)
+        has_open_rank = any(shape.rank is None for shape in shapes)
         for changes_rank in (True, False) if has_open_rank else (False,):
             try:
                 with unrecorded():
-                    made = _native.trace_only(
-                        lambda given: self._replayed(given).of(array), self.trial_arguments(changes_rank)
-                    )
+                    other = self._other_shape(array, changes_rank)
             except Exception:
                 continue
-            if len(made.shape) != len(dims):
+            if len(other) != len(dims):
                 return TensorShape(None)
-            return TensorShape(a if a == b else None for a, b in zip(dims, made.shape))
+            return TensorShape(a if a == b else None for a, b in zip(dims, other))
         # The calls are not possible for these sizes: then the code sees the size that it has.
         return TensorShape(dims)
+
+    def _other_shape(self, array: Any, changes_rank: bool) -> tuple:
+        """The shape of a tensor for other sizes of the arguments."""
+        if self._body is None:
+            trial = self._trials.get(changes_rank)
+            if trial is None:
+                trial = self._trials[changes_rank] = Trial(self.arguments, self.trial_arguments(changes_rank))
+            if not trial.is_whole:
+                shape = trial.shape(array, self.entries)
+                if not trial.is_whole:
+                    return shape
+        made: list[tuple] = []
+        self._try(lambda new: made.append(tuple(new.of(array).shape)), changes_rank)
+        return made[0]
+
+    def _outermost(self) -> Recording:
+        return self if self._outer is None else self._outer._outermost()
+
+    def _try(self, work: Callable[[Objects], Any], changes_rank: bool) -> None:
+        """Calls `work` with the objects of the calls so far, made for other sizes."""
+        if self._body is None or self._outer is None:
+            _native.trace_only(lambda given: work(self._replayed(given)), self.trial_arguments(changes_rank))
+        else:
+            enter = self._body.enter
+            self._outer._try(
+                lambda new: enter(new, lambda *given: work(self._replayed(given, new))),
+                changes_rank,
+            )
 
     def trial_arguments(self, changes_rank: bool) -> Any:
         """The arguments with other sizes of open dimensions; with `changes_rank`, with another rank where that is open."""
@@ -387,7 +308,7 @@ class Recording:
             return _native.placeholder(one.dtype, made)
 
         assert self.shapes is not None
-        return _with_tensors(self.arguments, iter([trial(*pair) for pair in zip(self.inputs, self.shapes)]))
+        return with_tensors(self.arguments, iter([trial(*pair) for pair in zip(self.inputs, self.shapes)]))
 
 
 class _Running(threading.local):
@@ -398,36 +319,45 @@ class _Running(threading.local):
 running = _Running()
 
 
-class _Replay(threading.local):
-    is_active = False
+class _Saving(threading.local):
+    def __init__(self) -> None:
+        self.is_active = False
+        #: The layers whose calls are being recorded, from the outermost to the innermost. After an error, that which has failed
+        #: is the last.
+        self.callers: list[Any] = []
 
 
-_replay = _Replay()
+_saving = _Saving()
 
 
-def is_replaying() -> bool:
-    """Whether the calls of a recording are made again on this thread."""
-    return _replay.is_active
+def is_saving() -> bool:
+    """Whether calls are recorded on this thread to be written to a file, which has no objects of the user: of Keras's layers it
+    has the calls that they make.
+    """
+    return _saving.is_active
 
 
 @contextlib.contextmanager
-def replaying(is_active: bool) -> Iterator[None]:
-    """Sets whether the calls that follow are those of a replay."""
-    before, _replay.is_active = _replay.is_active, is_active
-    if is_active:
-        _native.bind_variables_by_identity(True)
+def saving() -> Iterator[None]:
+    """While calls are recorded to be written to a file."""
+    before, _saving.is_active, _saving.callers = (_saving.is_active, _saving.callers), True, []
     try:
         yield
     finally:
-        _replay.is_active = before
-        if is_active:
-            _native.bind_variables_by_identity(False)
+        _saving.is_active, _saving.callers = before
 
 
-def sizes(tensor: Any) -> tuple:
-    """The sizes of a tensor, open ones as well."""
-    with unrecorded():
-        return tuple(tensor.shape)
+def layer_text() -> str:
+    """Names the layer whose calls are being recorded; empty for calls outside of layers."""
+    if not _saving.callers:
+        return ""
+    layer = _saving.callers[-1]
+    return f", in the layer {getattr(layer, 'name', '')!r} of class {type(layer).__name__}"
+
+
+def _is_of_keras(frame: types.FrameType) -> bool:
+    """Whether a frame is of Keras itself, whose code, too, expects None for open dimensions."""
+    return str(frame.f_globals.get("__name__")).startswith("keras.")
 
 
 def _is_stateful(value: Any) -> bool:
@@ -442,46 +372,78 @@ def _is_stateful(value: Any) -> bool:
 _stateful_classes: list[type] = []
 
 
-def record_calls(stateful: type) -> None:
-    """Records each call of an object of this class as one."""
+def record_calls(stateful: type, is_inlined: Callable[[], bool]) -> None:
+    """Records each call of an object of this class as one, except for a file, and where `is_inlined` says that the call depends
+    on more than the object.
+    """
     _stateful_classes.append(stateful)
-    setattr(stateful, "__call__", recorded(stateful.__call__))
+    call = stateful.__call__
+    as_one = recorded(call)
+
+    @functools.wraps(call)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _saving.is_active:
+            is_whole = not _native.is_recording_calls() or not is_inlined()
+            return (as_one if is_whole else call)(self, *args, **kwargs)
+        depth = len(_saving.callers)
+        _saving.callers.append(self)
+        made = call(self, *args, **kwargs)
+        # With those that have failed inside of it.
+        del _saving.callers[depth:]
+        return made
+
+    setattr(stateful, "__call__", called)
 
 
-def tensors(value: Any) -> Iterator[Any]:
-    """The tensors of a structure, in the order of its parts."""
-    if isinstance(value, _native.Tensor):
-        yield value
-    for part in parts_of(value) or ():
-        yield from tensors(part)
+class _EnteredError(Exception):
+    """Leaves a call whose body was entered."""
 
 
-def _with_tensors(value: Any, tensors: Iterator) -> Any:
-    if isinstance(value, _native.Tensor):
-        return next(tensors)
-    return rebuilt(value, lambda part: _with_tensors(part, tensors))
-
-
-class Body:
+class Body(Replayable):
     """A function among the arguments of a recorded call: the body of a loop, a branch. Its calls are recorded, too."""
 
-    def __init__(self, function: Callable, outer: Recording) -> None:
-        self._function, self._outer = function, outer
+    def __init__(self, function: Callable, outer: Recording, call: list) -> None:
+        self._function, self.outer = function, outer
+        #: The function that calls it, and its arguments.
+        self._call = call
         self.recordings: list[Recording] = []
+
+    def enter(self, new: Objects, work: Callable) -> None:
+        """Makes the call of which it is an argument with new objects, and calls `work` in place of its function, once."""
+
+        def once(*args: Any) -> Any:
+            work(*args)
+            raise _EnteredError
+
+        def argument(value: Any) -> Any:
+            if value is self:
+                return once
+            return list(map(argument, value)) if type(value) is list else new.of(value)
+
+        native, *args = self._call
+        with contextlib.suppress(_EnteredError):
+            native(*map(argument, args))
 
     def __call__(self, *args: Any) -> Any:
         """Calls the function, and records its calls."""
-        recording = Recording(args, outer=self._outer)
+        recording = Recording(args, body=self)
         before = _native.set_recording(recording)
         try:
             result = self._function(*args)
         finally:
             _native.set_recording(before)
         recording.finish(result)
-        if recording.reason is not None and self._outer.reason is None:
-            self._outer.reason = recording.reason
+        if recording.reason is not None and self.outer.reason is None:
+            self.outer.reason = recording.reason
         self.recordings.append(recording)
         return result
+
+    def used(self) -> Iterator[Any]:
+        """The tensors that its calls use."""
+        for recording in self.recordings:
+            for entry in recording.entries:
+                yield from entry.used()
+            yield from tensors(recording.result)
 
     def replayed(self, new: Objects) -> Callable:
         """A function that makes the recorded calls with the new objects."""
@@ -506,27 +468,24 @@ def call_with_functions(native: Callable, *args: Any) -> Any:
     recording = _native.set_recording(None)
     _native.set_recording(recording)
 
+    call: list[Any] = [native]
+
     def wrapped(value: Any) -> Any:
         if isinstance(value, list) and value and all(map(callable, value)):
-            return [Body(one, recording) for one in value]
-        return Body(value, recording) if callable(value) and not isinstance(value, _native.Op) else value
+            return [Body(one, recording, call) for one in value]
+        return Body(value, recording, call) if callable(value) and not isinstance(value, _native.Op) else value
 
-    return _native.recorded_call(native, tuple(map(wrapped, args)))
+    call += map(wrapped, args)
+    try:
+        return _native.recorded_call(native, tuple(call[1:]))
+    finally:
+        # A recording keeps no variables alive.
+        call.clear()
 
 
 def call_recorded(function: Callable, *args: Any) -> Any:
     """Calls a function of the extension module that a replay can call again."""
     return _native.recorded_call(function, args) if _native.is_recording_calls() else function(*args)
-
-
-@contextlib.contextmanager
-def unrecorded() -> Iterator[None]:
-    """Excludes calls from recordings: those that create what later calls, and replays, only use."""
-    before = _native.set_recording(None)
-    try:
-        yield
-    finally:
-        _native.set_recording(before)
 
 
 def recorded(function: _Function) -> _Function:

@@ -544,3 +544,35 @@ def test_deny_with_reduce_retracing_and_gradients_variables_and_plans():
     with tf.GradientTape() as tape:
         loss = step(tf.ones([4]))
     assert float(tape.gradient(loss, v)) == 4.0
+
+
+def test_bodies_of_loops_and_branches_see_none_for_open_sizes():
+    seen = []
+
+    def code(x):
+        def body(i, y):
+            seen.append(y.shape.as_list())
+            return i + 1, tf.cond(i > 1, lambda: double(y), lambda: y + tf.zeros([tf.shape(y)[0], 1]))
+
+        def double(y):
+            seen.append((y * 2.0)[:, :2].shape.as_list())
+            return y * 2.0
+
+        return tf.while_loop(lambda i, y: i < 3, body, [0, x])[1]
+
+    f = Counted(code, input_signature=OPEN)
+    for size in (2, 5, 1):
+        np.testing.assert_array_equal(f(ones(size, 3)), np.full([size, 3], 2.0))
+    assert f.calls == 1 and [None, 3] in seen and [None, 2] in seen and all(shape[0] is None for shape in seen)
+
+
+def test_scopes_and_printing_of_tensors_need_no_trace_for_another_size(capsys):
+    def code(x):
+        print(x, repr(x))
+        with tf.device("/CPU:0"), tf.name_scope("scope"), tf.control_dependencies([x]):
+            return x * 2.0
+
+    f = Counted(code, input_signature=OPEN)
+    for size in (2, 5):
+        np.testing.assert_array_equal(f(ones(size, 3)), np.full([size, 3], 2.0))
+    assert f.calls == 1 and capsys.readouterr().out.count("shape=(None, 3)") == 2

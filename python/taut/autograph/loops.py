@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
 from ..errors import DynamicShapeError
-from ..recording import call_recorded, call_with_functions, sizes
+from ..recording import call_recorded, call_with_functions
+from ..replay import sizes
 from ..tensor import shape
 from . import values
 from .choice import RetraceWithPlan

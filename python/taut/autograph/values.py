@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
-from ..recording import sizes
+from ..replay import sizes
 from ..tensor_array import is_array
 
 Array = _native.Array

@@ -17,7 +17,7 @@ from ..errors import DynamicShapeError, OperatorNotAllowedInGraphError, OpError
 from ..extension_type import has_plain_fields
 from ..function import Function, is_of_package
 from ..open_sizes import Traces
-from ..recording import parts_of
+from ..replay import parts_of
 from ..spec import TensorSpec
 from ..type_spec import DatasetSpec, NoneTensorSpec, TypeSpec
 from . import _specs

@@ -28,17 +28,20 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError("taut.keras needs Keras 3: pip install keras", name="keras") from None
 
-from taut.keras import inputs, registration, sequential  # noqa: E402  Keras must be imported before its classes are changed.
-from taut.keras.backend.export import refuse_export  # noqa: E402
+from keras.src.backend.common.stateless_scope import in_stateless_scope  # noqa: E402
 
-# Ops that Keras calls are attributed to the lines of the program that calls Keras.
-_native.pass_over(os.path.dirname(_keras.__file__) + os.sep)
+from taut.keras import inputs, registration, sequential  # noqa: E402  Keras must be imported before its classes are changed.
+from taut.keras.backend.export import refuse_other_formats  # noqa: E402
+
+# Ops that Keras calls, directly or through optree, are attributed to the lines of the program that calls Keras.
+for _package in ("keras", "optree"):
+    _native.pass_over(os.path.dirname(str(importlib.import_module(_package).__file__)) + os.sep)
 
 hook.check_not_loaded()
 sequential.accept_functions(_keras.Sequential)
-refuse_export(_keras.Model)
+refuse_other_formats(_keras.Model)
 inputs.accept_sparse(importlib.import_module("keras.src.layers.core.input_layer"))
-recording.record_calls(_keras.layers.Layer)
+recording.record_calls(_keras.layers.Layer, in_stateless_scope)
 registration.register_functions()
 
 for _name in ("losses", "metrics", "layers"):

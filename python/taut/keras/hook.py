@@ -164,8 +164,8 @@ def freeze_table(tree: ast.Module) -> None:
             target.value.attr = "_embeddings"
 
 
-def allow_synchronized(tree: ast.Module) -> None:
-    """`BatchNormalization(synchronized=True)` is for the backend named tensorflow, and for this one."""
+def allow_as_tensorflow(tree: ast.Module) -> None:
+    """`BatchNormalization(synchronized=True)` and `TFSMLayer` are for the backend named tensorflow, and for this one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare) and ast.unparse(node) == "backend.backend() != 'tensorflow'":
             node.ops, node.comparators = [ast.NotIn()], [ast.parse(repr(("tensorflow", NAME)), mode="eval").body]
@@ -210,10 +210,11 @@ def _set_aside(node: ast.AST) -> ast.AST:
 
 REWRITES: dict[str, Callable[[ast.Module], None]] = {
     "keras.src.callbacks.tensorboard": import_own_summary,
+    "keras.src.export.tfsm_layer": allow_as_tensorflow,
     "keras.src.layers.core.embedding": freeze_table,
     "keras.src.layers.preprocessing.text_vectorization": allow_ragged,
     "keras.src.legacy.backend": keep_attributes_aside,
-    "keras.src.layers.normalization.batch_normalization": allow_synchronized,
+    "keras.src.layers.normalization.batch_normalization": allow_as_tensorflow,
     "keras.src.ops.nn": allow_soft_cap,
 }
 """What is changed in modules of Keras beside their choice of a backend."""

@@ -22,7 +22,8 @@ from .. import _native, dtypes
 from .._surface import SURFACE
 from ..indexed_slices import IndexedSlices
 from ..open_variable import OpenVariable
-from ..recording import Body, Call, ChangedError, ObservedValue, Recording, Weak, is_made, is_recorded
+from ..recording import Body, Recording, is_recorded
+from ..replay import Call, CastVariable, ChangedError, ObservedValue, Weak, is_made
 from ..shape import TensorShape
 from ..spec import TensorSpec
 
@@ -95,6 +96,8 @@ class Encoder:
         found = self._registers.get(id(value))
         if found is not None:
             return {"result": found}
+        if isinstance(value, CastVariable):
+            return {"cast": [self.variable(value.variable.get()), value.dtype]}
         if isinstance(value, Weak):
             try:
                 value = value.get()
@@ -242,20 +245,15 @@ def _path(kind: type, find: Callable) -> list[str]:
     return path
 
 
-_OF_KERAS = "\n  help: save Keras models with model.save"
-
-
 def _why_gone(kind: type) -> str:
-    is_layer = any(one.__name__ == "Layer" and one.__module__.startswith("keras.") for one in kind.__mro__)
-    text = f"it uses an object of class {kind.__name__}, which its code makes and drops"
-    return text + (_OF_KERAS if is_layer else "")
+    return f"it uses an object of class {kind.__name__}, which its code makes and drops"
 
 
 def _why_not(value: Any) -> str:
     from .._trackable import is_layer
 
     if is_layer(value):
-        return f"it calls the Keras layer {getattr(value, 'name', type(value).__name__)!r}{_OF_KERAS}"
+        return f"it calls the Keras layer {getattr(value, 'name', type(value).__name__)!r}"
     if isinstance(value, types.FunctionType):
         return f"it calls the function {value.__qualname__} of {value.__module__}, which a file cannot name"
     return f"it uses an object of class {type(value).__name__}"
@@ -448,6 +446,8 @@ class Decoder:
                 return np.dtype(own)
             case "variable":
                 return self.variables[own]
+            case "cast":
+                return _raw_ops().cast(self.variables[own[0]], dtypes.as_dtype(own[1]))
             case "tensor":
                 return self.tensors[own]
             case "array":

@@ -17,34 +17,19 @@ from ..errors import DynamicShapeError
 from ..function import Function, as_result
 from ..methods import BoundFunction
 from ..open_sizes import calls_recorded
-from ..recording import (
-    ChangedError,
-    Recording,
-    call_with_functions,
-    is_made,
-    parts_of,
-    rebuilt,
-    replaying,
-    sizes,
-    unrecorded,
-)
+from ..recording import Recording, call_with_functions, is_saving, layer_text, saving
+from ..replay import ChangedError, is_made, parts_of, rebuilt, replaying, sizes, unrecorded
 from ..spec import TensorSpec
 from ..tensor import convert_to_tensor
 from ._encoding import Decoder, NotSavedError, check_call, is_same
 
-
-class _Saving(threading.local):
-    depth = 0
-
-
-_saving = _Saving()
 _lock = threading.Lock()
 _original_call = Function.__call__
 
 
 def _call_while_saving(self: Function, *args: Any, **kwargs: Any) -> Any:
     """Calls the code of a function that another one calls, so that its calls are recorded with those of the other one."""
-    if not _saving.depth or not _native.is_tracing():
+    if not is_saving() or not _native.is_tracing():
         return _original_call(self, *args, **kwargs)
 
     def work(args: tuple, kwargs: dict) -> Any:
@@ -60,17 +45,16 @@ _users = 0
 
 
 @contextlib.contextmanager
-def saving() -> Iterator[None]:
+def _calls_inlined() -> Iterator[None]:
     """While functions are recorded, those that they call are parts of their recordings."""
     global _users
     with _lock:
         _users += 1
         Function.__call__ = _call_while_saving  # type: ignore[method-assign]
-    _saving.depth += 1
     try:
-        yield
+        with saving():
+            yield
     finally:
-        _saving.depth -= 1
         with _lock:
             _users -= 1
             if not _users:
@@ -102,9 +86,11 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
     specs = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, TensorSpec)]
     shapes = [spec.shape for spec in specs]
     is_open = not all(shape.is_fully_defined() for shape in shapes)
-    if known is None and any(shape.rank is None for shape in shapes):
-        raise NotSavedError("a tensor has an unknown rank\n  help: call the function before it is saved")
-    given = iter(known if known is not None else [[_SIZE if dim is None else dim for dim in one] for one in shapes])
+    # The calls must be the same for all ranks if none is known for which the function was called.
+    is_any_rank = known is None and any(shape.rank is None for shape in shapes)
+    if known is None:
+        known = [[_SIZE] if one.rank is None else [_SIZE if dim is None else dim for dim in one] for one in shapes]
+    given = iter(known)
 
     def placeholder(leaf: Any) -> Any:
         return _native.placeholder(leaf.dtype, list(next(given))) if isinstance(leaf, TensorSpec) else leaf
@@ -124,17 +110,39 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
         made.append(recording)
         return result
 
-    try:
-        with saving():
+    with _calls_inlined():
+        try:
             _native.trace_only(body, *args, **kwargs)
-    except DynamicShapeError as error:
-        raise NotSavedError(f"it runs op by op: {error}") from None
+        except DynamicShapeError as error:
+            remedy = "use ops whose shapes follow from those of their arguments"
+            raise NotSavedError(f"it runs op by op{layer_text()}: {error}\n  help: {remedy}") from None
+        except (TypeError, ValueError) as error:
+            if is_any_rank:
+                text = f"a tensor has an unknown rank, and its code fails for a vector: {error}"
+                raise NotSavedError(f"{text}\n  help: call the function before it is saved") from error
+            if not is_open or not layer_text():
+                raise
+            text = f"its code fails{layer_text()}, where a size is open: {error}"
+            remedy = "use keras.ops.shape(x) in place of x.shape, or give the argument a known size in its TensorSpec"
+            raise NotSavedError(f"{text}\n  help: {remedy}") from error
     recording = made[-1]
     if recording.reason is not None:
-        raise NotSavedError(f"the calls of its code cannot be saved: {recording.reason}")
+        remedy = "compute it with other ops, or save the weights alone, in a checkpoint or with model.save"
+        raise NotSavedError(f"the calls of its code cannot be saved: {recording.reason}\n  help: {remedy}")
+    if is_any_rank:
+        _check_rank(recording)
     if is_open:
         _check_sizes(recording)
     return recording
+
+
+def _check_rank(recording: Recording) -> None:
+    """Raises NotSavedError if the recorded calls depend on the rank of a tensor."""
+    try:
+        _native.trace_only(lambda *given: recording.replay(given), *recording.trial_arguments(True))
+    except Exception as error:
+        text = f"a tensor has an unknown rank, on which its code depends: {error}"
+        raise NotSavedError(f"{text}\n  help: call the function before it is saved") from None
 
 
 def _check_sizes(recording: Recording) -> None:

@@ -189,7 +189,8 @@ class _Reader:
         args, kwargs = self._decoder.value(data["arguments"])
         if type(args) is not tuple or type(kwargs) is not dict:
             raise NotSavedError(f"arguments must be a tuple and a dict, got {args!r} and {kwargs!r}")
-        return Signature(args, kwargs, Program(data["program"], self._decoder))
+        program = {**data["program"], "calls": self._document["calls"][data["program"]["calls"]]}
+        return Signature(args, kwargs, Program(program, self._decoder))
 
     def _serving(self, data: dict) -> ConcreteFunction:
         signature = self._signature(data)

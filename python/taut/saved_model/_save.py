@@ -18,7 +18,8 @@ from ..function import Function
 from ..module import Module
 from ..open_sizes import Unnoted
 from ..open_variable import OpenVariable
-from ..recording import sizes
+from ..optimizers import Optimizer
+from ..replay import sizes
 from ..spec import TensorSpec
 from ..train import Checkpoint, make_folder
 from ..type_spec import TypeSpec
@@ -35,10 +36,11 @@ DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
     """Saves the variables and the traced functions of an object, and what its attributes hold, in a folder.
 
-    `obj` is a `tf.Module`, a `tf.train.Checkpoint` or an object that `tf.saved_model.load` has returned. Saved are its
-    variables, modules, lists and dicts of these, and each `tf.function`, for what it was called with before, or for its
-    `input_signature`. The code of these functions is called once more, and the calls that it makes are written: the object
-    that `load` returns needs no Python code. What cannot be saved is an error, and then nothing is written.
+    `obj` is a `tf.Module`, a layer or model of Keras, a `tf.train.Checkpoint` or an object that `tf.saved_model.load` has
+    returned. Saved are its variables, modules, layers, optimizers, lists and dicts of these, and each `tf.function`, for what
+    it was called with before, or for its `input_signature`. The code of these functions is called once more, and the calls
+    that it makes are written, of layers those that their code makes: the object that `load` returns needs no Python code. A
+    model of Keras serves its call. What cannot be saved is an error, and then nothing is written.
 
     `signatures` is a function with an `input_signature`, a concrete function, or a dict of these.
 
@@ -91,10 +93,9 @@ class _Writer:
     """The objects and functions of a saved model, by number."""
 
     def __init__(self, root: Any) -> None:
-        if not isinstance(root, (Module, Checkpoint, LoadedObject)) and function_of(root) is None:
-            if _trackable.is_layer(root):
-                _refuse_keras("obj", root)
-            text = f"obj must be a tf.Module or a tf.train.Checkpoint, got {root!r}"
+        is_layer = _trackable.is_layer(root)
+        if not is_layer and not isinstance(root, (Module, Checkpoint, LoadedObject)) and function_of(root) is None:
+            text = f"obj must be a tf.Module, a layer or model of Keras, or a tf.train.Checkpoint, got {root!r}"
             refuse("saved_model.save", f"{text}\n  help: set it as an attribute of a tf.Module", ValueError)
         self._root = root
         while True:
@@ -103,6 +104,11 @@ class _Writer:
             self._numbers: dict[int, int] = {}
             self._alive: list[Any] = []
             self._functions: list[tuple[int, str, Any]] = []
+            self._paths: dict[int, str] = {}
+            #: The calls of functions, which several signatures may share.
+            self._calls: list[list] = []
+            self._programs: list[tuple] = []
+            self._renumbered_calls: dict[int, int] = {}
             self._add("obj", root)
             if not self._trace():
                 break
@@ -121,7 +127,7 @@ class _Writer:
         named = self._signatures(signatures)
         variables = [
             {
-                "name": one._name,
+                "name": self._paths.get(id(one), one._name),
                 "trainable": bool(one.trainable),
                 "synchronization": one.synchronization.name,
                 "aggregation": one.aggregation.name,
@@ -133,6 +139,7 @@ class _Writer:
             "version": VERSION,
             "tags": TAGS,
             "variables": variables,
+            "calls": self._calls,
             "objects": self._nodes,
             "signatures": named,
         }
@@ -152,6 +159,10 @@ class _Writer:
             if type(thing) is not Variable:
                 _refuse_kind(path, thing)
             node.update(kind="variable", variable=self.encoder.add_variable(thing))
+        elif _trackable.is_keras_variable(thing):
+            inner = thing.__taut_variable__()
+            self._paths[id(inner)] = thing.path
+            node.update(kind="variable", variable=self.encoder.add_variable(inner))
         elif isinstance(thing, Generator):
             node.update(kind="generator", variable=self.encoder.add_variable(thing.state))
         elif isinstance(thing, (Function, ConcreteFunction)):
@@ -204,7 +215,7 @@ class _Writer:
                     chosen = [function._matching(thing._args, thing._kwargs)[0]]
                 made["signatures"] = [self._loaded(one) for one in chosen]
             else:
-                given = [(thing._args, thing._kwargs, None)] if is_concrete else _signatures_of(function)
+                given = [(thing._args, thing._kwargs, None)] if is_concrete else signatures_of(function)
                 made["signatures"] = [self._signature(function, *one) for one in given]
             signature = None if is_concrete else function.input_signature
             made["input_signature"] = None if signature is None else self.encoder.value(tuple(signature))
@@ -218,19 +229,30 @@ class _Writer:
         return found
 
     def _signature(self, function: Function, args: tuple, kwargs: dict, shapes: Any) -> dict:
+        for other, own, made in self._programs:
+            if other is function and is_equal(own, (args, kwargs)):
+                return made
         for leaf in leaves((args, kwargs)):
             if isinstance(leaf, Unnoted):
                 raise NotSavedError(f"it was called with an argument of class {leaf.kind}, which is part of its trace")
             _check_leaf(leaf)
         recording = recorded(function._converted, args, kwargs, shapes)
-        arguments = self.encoder.value((args, kwargs))
-        return {"arguments": arguments, "program": self.encoder.program(recording)}
+        program = self.encoder.program(recording)
+        self._calls.append(program["calls"])
+        program["calls"] = len(self._calls) - 1
+        made = {"arguments": self.encoder.value((args, kwargs)), "program": program}
+        self._programs.append((function, (args, kwargs), made))
+        return made
 
     def _loaded(self, signature: Any) -> dict:
-        return {
-            "arguments": self.encoder.value((signature.args, signature.kwargs)),
-            "program": self._renumbered(signature.program.data, signature.program),
-        }
+        program, data = signature.program, signature.program.data
+        number = self._renumbered_calls.get(id(data["calls"]))
+        if number is None:
+            number = self._renumbered_calls[id(data["calls"])] = len(self._calls)
+            self._calls.append(self._renumbered(data["calls"], program))
+        own = {key: self._renumbered(data[key], program) for key in ("arguments", "result")}
+        arguments = self.encoder.value((signature.args, signature.kwargs))
+        return {"arguments": arguments, "program": {**own, "calls": number}}
 
     def _renumbered(self, data: Any, program: Program) -> Any:
         """Recorded calls that were loaded, with the numbers that their variables and tensors have in the new file."""
@@ -272,8 +294,15 @@ class _Writer:
 
     def _default_signature(self) -> dict:
         """The only function of the object that can be a signature."""
-        is_function = function_of(self._root) is not None
-        parts = [self._root] if is_function else [part for _, part in _attributes("obj", self._root)]
+        parts: list = []
+        if function_of(self._root) is not None:
+            parts = [self._root]
+        elif _trackable.is_layer(self._root):
+            from ..keras.backend.export import serving_default
+
+            parts = [serving_default(self._root)]
+        else:
+            parts = [part for _, part in _attributes("obj", self._root)]
         found = []
         for part in parts:
             concrete = _concrete(part)
@@ -370,7 +399,7 @@ def _is_untraced(function: Function) -> bool:
     return is_declared and not function._traces.ran_op_by_op and not function.experimental_get_tracing_count()
 
 
-def _signatures_of(function: Function) -> list[tuple[tuple, dict, Any]]:
+def signatures_of(function: Function) -> list[tuple[tuple, dict, Any]]:
     """What a function was traced for: arguments, in which TensorSpecs stand for tensors, and shapes that fit them."""
     traces = function._traces
     if traces.ran_op_by_op:
@@ -436,7 +465,9 @@ def _explained(path: str, function: Function) -> Iterator[None]:
         yield
     except NotSavedError as error:
         text, _, remedy = str(error).partition("\n  help: ")
-        code = getattr(inspect.unwrap(function.python_function), "__code__", None)
+        own = inspect.unwrap(function.python_function)
+        is_of_user = not (getattr(own, "__module__", None) or "").startswith(("keras.", "taut."))
+        code = getattr(own, "__code__", None) if is_of_user else None
         where = "" if code is None or "\n  at " in text else f"\n  at {code.co_filename}:{code.co_firstlineno}"
         if isinstance(error, UntrackedError):
             remedy = "assign it to an attribute of the object that is saved"
@@ -453,6 +484,10 @@ def _explained(path: str, function: Function) -> Iterator[None]:
 
 def _attributes(path: str, thing: Any) -> list[tuple[str, Any]]:
     """The attributes of an object that are saved: variables, functions, and what holds some."""
+    if _has_named_parts(thing):
+        # The constant tables of layers are constants of the calls.
+        parts = [pair for pair in _trackable.parts(thing) if not hasattr(pair[1], "_taut_is_constant")]
+        return [(name, part) for name, part in parts if _is_saved(f"{path}.{name}", part)]
     own = thing._objects() if isinstance(thing, Checkpoint) else vars(thing)
     if isinstance(thing, Checkpoint) and thing._counter is not None:
         own = {**own, "save_counter": thing._counter}
@@ -477,27 +512,33 @@ def _is_saved(path: str, part: Any) -> bool:
         _refuse_kind(path, part)
     if function_of(part) is not None:
         return True
+    if _trackable.is_keras_variable(part):
+        return _trackable.variable_of(part) is not None
+    if _has_named_parts(part):
+        return True
+    if isinstance(part, (dict, list)) and not part:
+        return True
     if isinstance(part, dict):
         return True in [_is_saved(f"{path}[{key!r}]", one) for key, one in part.items()]
     if isinstance(part, (list, tuple)):
         return True in [_is_saved(f"{path}[{i}]", one) for i, one in enumerate(part)]
-    if _trackable.is_layer(part):
-        _refuse_keras(path, part)
     module = type(part).__module__ or ""
-    if (module.startswith(("taut", "keras")) and _trackable.holds_states(part)) or module.startswith("taut.data"):
+    if (module.startswith("taut") and _trackable.holds_states(part)) or module.startswith("taut.data"):
         _refuse_kind(path, part)
     return False
+
+
+def _has_named_parts(thing: Any) -> bool:
+    """Whether it is an object of Keras or an optimizer, whose parts have the names that checkpoints give them."""
+    is_of_keras = (type(thing).__module__ or "").startswith("keras.")
+    is_known = is_of_keras and (isinstance(getattr(thing, "variables", None), list) or hasattr(thing, "state"))
+    return _trackable.is_layer(thing) or isinstance(thing, Optimizer) or is_known
 
 
 def _key(path: str, key: Any) -> Any:
     if not isinstance(key, (str, int)) or isinstance(key, bool):
         refuse("saved_model.save", f"the keys of {path} must be strings or integers, got {key!r}", ValueError)
     return key
-
-
-def _refuse_keras(path: str, layer: Any) -> NoReturn:
-    what = f"the Keras layer or model {getattr(layer, 'name', '')!r}"
-    _refuse(path, what, "save it with model.save, and load it with keras.saving.load_model")
 
 
 def _refuse_kind(path: str, thing: Any) -> NoReturn:

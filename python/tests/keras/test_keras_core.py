@@ -349,13 +349,11 @@ def test_a_rank_that_depends_on_an_unknown_size_is_an_error():
 
 def test_what_is_missing_is_named(tmp_path):
     model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
-    for format in ("tf_saved_model", "onnx", "openvino", "litert", "torch"):
+    for format in ("onnx", "openvino", "litert", "torch"):
         with pytest.raises(
             tf.errors.UnimplementedError, match=rf"format='{format}'.*Use `Model.save\(path\)` to store the model"
         ):
             model.export(str(tmp_path / "exported"), format=format)
-    with pytest.raises(tf.errors.UnimplementedError, match="the taut backend does not make"):
-        keras.export.ExportArchive()
     assert not (tmp_path / "exported").exists()
 
 

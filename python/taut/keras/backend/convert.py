@@ -16,6 +16,7 @@ from keras.src.backend.common import KerasVariable, dtypes, standardize_dtype
 from keras.src.backend.config import floatx
 
 import taut as tf
+from taut import _native
 from taut.keras.backend import float8
 from taut.sparse_tensor import to_dense
 
@@ -181,6 +182,19 @@ def size_of(shape: Iterable[int]) -> int:
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of a tensor as a tuple of integers."""
     return tuple(int(dim) for dim in x.shape)
+
+
+def open_shape(x: tf.Tensor) -> tuple:
+    """The shape of a tensor as a tuple. While a function with open dimensions is recorded, sizes that follow from those are
+    tensors, so that the recording holds for all of them.
+    """
+    if not _native.is_recording_calls():
+        return shape_of(x)
+    seen = tuple(x.get_shape())
+    if None not in seen:
+        return seen
+    sizes = tf.shape(x)
+    return tuple(sizes[i] if dim is None else dim for i, dim in enumerate(seen))
 
 
 def known_value(x: Any, option: str) -> np.ndarray:

@@ -9,14 +9,15 @@ from keras.src import tree
 
 import taut as tf
 from taut import _native
-from taut.keras.backend.convert import convert_to_tensor, shape_of
+from taut.keras.backend.convert import convert_to_tensor
+from taut.recording import call_with_functions
 
 
-def scan_axis(f: Callable, init: Any, xs: Any, count: int, reverse: bool = False) -> tuple[Any, Any]:
-    """Applies `carry, y = f(carry, x)` to the `count` slices of `xs` along the first axis, as one op.
+def scan_axis(f: Callable, init: Any, xs: Any, count: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
+    """Applies `carry, y = f(carry, x)` to the slices of `xs` along the first axis, as one op.
 
     Returns the last carry and the stacked `y`s, in the order of `xs`; a `y` of None stays None. With `reverse`, the
-    last slice comes first. Without `xs`, `f` is called with None. A carry keeps its type.
+    last slice comes first. Without `xs`, `f` is called with None `count` times. A carry keeps its type.
     """
     nothing = False
 
@@ -28,13 +29,13 @@ def scan_axis(f: Callable, init: Any, xs: Any, count: int, reverse: bool = False
         return new, () if nothing else y
 
     rows = tf.range(count) if xs is None else xs
-    carry, ys = _native.scan(step, init, rows, reverse)
+    carry, ys = call_with_functions(_native.scan, step, init, rows, reverse)
     return carry, None if nothing else ys
 
 
-def leading_size(xs: Any) -> int:
-    """The size of the first axis, which all leaves of `xs` must share."""
-    sizes = {shape_of(x)[0] for x in tree.flatten(xs)}
-    if len(sizes) != 1:
+def leading_size(xs: Any) -> int | None:
+    """The size of the first axis, which all leaves of `xs` must share; None where a recording leaves it open."""
+    sizes = {x.get_shape()[0] for x in tree.flatten(xs)} - {None}
+    if len(sizes) > 1:
         raise ValueError(f"All leaves must have the same first dimension, got {sorted(sizes)}")
-    return sizes.pop()
+    return sizes.pop() if sizes else None

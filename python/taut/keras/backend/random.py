@@ -13,7 +13,7 @@ from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, shape_of
+from taut.keras.backend.convert import convert_to_tensor, floating, open_shape, shape_of
 
 __all__ = [
     "SeedGenerator",
@@ -122,7 +122,7 @@ def dropout(inputs: Any, rate: float, noise_shape: Sequence[int | None] | None =
         return tf.zeros_like(inputs)
     if rate == 0.0:
         return inputs
-    shape: Sequence[int] = shape_of(inputs)
+    shape: Sequence[Any] = open_shape(inputs)
     if noise_shape is not None:
         shape = [own if given is None else given for given, own in zip(noise_shape, shape)]
     drawn = tf.random.stateless_uniform(shape, seed=draw_seed(seed), dtype="float32")

@@ -8,7 +8,7 @@ from typing import Any
 from keras.src import tree
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, shape_of
+from taut.keras.backend.convert import convert_to_tensor, open_shape
 from taut.keras.backend.loops import scan_axis
 
 
@@ -39,13 +39,16 @@ def rnn(
     if mask is not None:
         mask = convert_to_tensor(mask, "bool")
         mask = mask if time_major else time_and_batch_swapped(mask)
-        if len(mask.shape) == 2:
+        if mask.ndim == 2:
             mask = mask[..., None]
-    count = shape_of(tree.flatten(inputs)[0])[0]
+    # None where a recording leaves the number of steps open.
+    count = tree.flatten(inputs)[0].get_shape()[0]
     if count == 0:
         raise ValueError("A recurrent layer needs at least one time step.")
     states = tree.map_structure(convert_to_tensor, tuple(initial_states))
     step = with_mask(step_function, tuple(constants or ()), zero_output_for_mask)
+    if unroll and count is None:
+        raise ValueError("unroll=True needs a known number of time steps, got None")
     loop = unrolled if unroll else looped
     states, outputs, last = loop(step, states, inputs, mask, count, go_backwards)
     if not return_all_outputs:
@@ -78,7 +81,7 @@ def same_structure(states: Any, new_states: Any) -> Any:
 
 def select_rows(mask: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
     """`new` for the rows where the mask is true, `old` for the others."""
-    rows = tf.reshape(mask, [*shape_of(mask), *[1] * (len(new.shape) - len(mask.shape))])
+    rows = tf.reshape(mask, [*open_shape(mask), *[1] * (new.ndim - mask.ndim)])
     return tf.where(rows, new, old)
 
 
@@ -96,7 +99,7 @@ def unrolled(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwa
     return states, tree.map_structure(lambda *parts: tf.stack(parts), *outputs), outputs[-1]
 
 
-def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any, Any]:
+def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int | None, backwards: bool) -> tuple[Any, Any, Any]:
     """The loop as one op. With a mask the first step precedes it, to find the outputs' shapes.
 
     Returns states, all outputs, and the last one.
@@ -110,13 +113,13 @@ def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int, backward
             places[:] = [next((j for j, y in enumerate(flat) if y is x), None) for x in tree.flatten(output)]
             return new_states, output
 
-        states, outputs = scan_axis(unmasked, states, xs, count, backwards)
+        states, outputs = scan_axis(unmasked, states, xs, reverse=backwards)
         outputs = reversed_if(backwards, outputs)
         # An output that is a state needs no stack for its last value, nor its gradient one of zeros.
         flat, stacks = tree.flatten(states), tree.flatten(outputs)
         last = [stack[-1] if j is None else flat[j] for j, stack in zip(places, stacks)]
         return states, outputs, tree.pack_sequence_as(outputs, last)
-    first, rest = (count - 1, slice(0, count - 1)) if backwards else (0, slice(1, count))
+    first, rest = (-1, slice(0, -1)) if backwards else (0, slice(1, None))
     states, output = step(states, None, part(xs, first), part(mask, first))
     outputs = tree.map_structure(lambda x: x[None], output)
     if count == 1:
@@ -126,7 +129,7 @@ def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int, backward
         states, output = step(*carry, *x)
         return (states, output), output
 
-    (states, last), later = scan_axis(masked, (states, output), part((xs, mask), rest), count - 1, backwards)
+    (states, last), later = scan_axis(masked, (states, output), part((xs, mask), rest), reverse=backwards)
     later = reversed_if(backwards, later)
     return states, tree.map_structure(lambda one, others: tf.concat([one, others], axis=0), outputs, later), last
 
@@ -138,7 +141,7 @@ def reversed_if(backwards: bool, outputs: Any) -> Any:
 
 def time_and_batch_swapped(x: tf.Tensor) -> tf.Tensor:
     """Swaps the first two axes."""
-    return tf.transpose(x, [1, 0, *range(2, len(x.shape))])
+    return tf.transpose(x, [1, 0, *range(2, x.ndim)])
 
 
 def cudnn_ok(*args: Any, **kwargs: Any) -> bool:

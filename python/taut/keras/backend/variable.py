@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from keras.src.backend.common import KerasVariable
+from keras.src.backend.common.stateless_scope import get_stateless_scope
 
 import taut as tf
 from taut._trackable import variables_made
@@ -54,6 +55,12 @@ class Variable(KerasVariable):
         if self._value is None:
             raise ValueError(f"Variable {self.path} is not initialized yet.")
         return self._value
+
+    def _taut_read(self) -> tuple[Any, str]:
+        """What is read of it now, the variable behind or its value in a stateless scope, and the type in which it is read."""
+        scope = get_stateless_scope()
+        value = None if scope is None else scope.get_current_value(self)
+        return self.__taut_variable__() if value is None else value, self.dtype
 
     def __taut_tensor__(self) -> tf.Tensor:
         """The value, as Taut's ops convert it."""

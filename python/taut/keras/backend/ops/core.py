@@ -13,12 +13,14 @@ from keras.src.backend.common.keras_tensor import KerasTensor
 import taut as tf
 from taut.keras.backend.branches import cond_with_updates
 from taut.keras.backend.convert import (
+    open_shape,
     own_tensor as convert_to_tensor,
     promote,
     shape_of,
     slice_axis,
 )
 from taut.keras.backend.loops import leading_size, scan_axis
+from taut.recording import recorded
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
@@ -32,8 +34,8 @@ def is_tensor(x: Any) -> bool:
 
 
 def shape(x: Any) -> tuple:
-    """The shape as a tuple; None for unknown sizes of a symbolic tensor."""
-    return tuple(x.shape) if isinstance(x, KerasTensor) else shape_of(convert_to_tensor(x))
+    """The shape as a tuple; None for unknown sizes of a symbolic tensor, tensors for sizes that a recording leaves open."""
+    return tuple(x.shape) if isinstance(x, KerasTensor) else open_shape(convert_to_tensor(x))
 
 
 def random_seed_dtype() -> str:
@@ -54,6 +56,7 @@ def stop_gradient(variable: Any) -> tf.Tensor:
     return tf.stop_gradient(convert_to_tensor(variable))
 
 
+@recorded
 def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[tf.Tensor]:
     """Splits a tensor into its slices along an axis."""
     return list(tf.unstack(convert_to_tensor(x), num=num, axis=axis))
@@ -62,11 +65,13 @@ def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[tf.Tensor]:
 # Places in a tensor.
 
 
+@recorded
 def scatter(indices: Any, values: Any, shape: Sequence[int]) -> tf.Tensor:
     """Adds `values` at `indices` into zeros of `shape`."""
     return tf.scatter_nd(convert_to_tensor(indices, "int32"), convert_to_tensor(values), list(shape))
 
 
+@recorded
 def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | None = None) -> tf.Tensor:
     """Writes `updates` at `indices` into a copy of `inputs`, or combines them with it."""
     inputs = convert_to_tensor(inputs)
@@ -96,6 +101,7 @@ def scatter_multiply(inputs: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) 
     return inputs
 
 
+@recorded
 def slice(inputs: Any, start_indices: Any, shape: Sequence[int]) -> tf.Tensor:
     """Slices `inputs` from `start_indices` on; a size of -1 takes the rest."""
     x = convert_to_tensor(inputs)
@@ -121,6 +127,7 @@ def starts_of(start_indices: Any) -> list[Any]:
     ]
 
 
+@recorded
 def slice_update(inputs: Any, start_indices: Any, updates: Any) -> tf.Tensor:
     """Writes `updates` into a copy of `inputs` at `start_indices`.
 
@@ -221,7 +228,7 @@ def scan(
     init = tree.map_structure(convert_to_tensor, () if init is None else init)
     xs = None if xs is None else tree.map_structure(convert_to_tensor, xs)
     count = leading_size(xs) if xs is not None else int(length or 0)
-    if length is not None and count != int(length):
+    if length is not None and count is not None and count != int(length):
         raise ValueError(f"`length` is {length}, but `xs` has {count} parts.")
     return scan_axis(f, init, xs, count, reverse)
 
