@@ -544,3 +544,15 @@ def test_deny_with_reduce_retracing_and_gradients_variables_and_plans():
     with tf.GradientTape() as tape:
         loss = step(tf.ones([4]))
     assert float(tape.gradient(loss, v)) == 4.0
+
+
+def test_printing_a_tensor_reads_no_size_of_it(capsys):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def f(x):
+        print(x, f"{x}", repr(x), x + 1)
+        return x
+
+    for size in (3, 5):
+        assert f(tf.range(size)).shape == [size]
+    assert f.experimental_get_tracing_count() == 1
+    assert capsys.readouterr().out.count("shape=(None,)") == 4
