@@ -240,3 +240,43 @@ def test_reprs_say_what_an_object_is(tmp_path):
     next(iterator)
     assert repr(iterator) == f"<tf.data iterator at element 1 of epoch 0 of <tf.data.Dataset of 2 elements, {spec}>>"
     assert repr(tf.random.Generator.from_seed(3)) == "<tf.random.Generator with state [3, 0]>"
+
+
+def test_functions_that_take_certain_sizes_alone_have_specs_and_are_saved_uncalled(tmp_path):
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.mean = tf.Variable(tf.ones([784, 3])), tf.constant(np.arange(9.0, dtype=np.float32))
+
+        @tf.function(input_signature=[tf.TensorSpec([None] * 4, tf.uint8)])
+        def flat(self, x):
+            return tf.matmul(tf.reshape(tf.cast(x, tf.float32), [-1, 784]), self.w)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None])])
+        def centred(self, x):
+            return x - self.mean
+
+        @tf.function(input_signature=[tf.TensorSpec(None)])
+        def product(self, x):
+            return tf.matmul(x, self.w[:3, :2])
+
+        @tf.function
+        def double(self, x):
+            return x + x
+
+    model = Model()
+    of_any_rank = model.double.get_concrete_function(tf.TensorSpec(None, tf.float32))
+    assert of_any_rank.structured_outputs.shape.rank is None
+    for name, shape in (("flat", [None, 3]), ("centred", [None, 9]), ("product", None)):
+        found = getattr(model, name).get_concrete_function()
+        assert found.structured_outputs.shape == tf.TensorShape(shape), name
+        assert len(found.variables) == (name != "centred")
+    tf.saved_model.save(model, tmp_path / "model", signatures=of_any_rank)
+    again = tf.saved_model.load(tmp_path / "model")
+    assert again.flat(np.ones([2, 28, 28, 1], np.uint8)).numpy().tolist() == [[784.0] * 3] * 2
+    assert again.centred(np.ones([1, 9], np.float32)).numpy()[0, :3].tolist() == [1.0, 0.0, -1.0]
+    assert again.product(tf.ones([1, 2, 3])).numpy().tolist() == [[[3.0, 3.0], [3.0, 3.0]]]
+    assert again.double(tf.constant(3.0)).numpy() == 6.0
+    assert again.signatures["serving_default"](tf.ones([1, 2]))["output_0"].numpy().tolist() == [[2.0, 2.0]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"8 and 9"):
+        again.centred(np.ones([1, 8], np.float32))

@@ -28,8 +28,10 @@ from ..recording import (
     sizes,
     unrecorded,
 )
+from ..shape import TensorShape
 from ..spec import TensorSpec
 from ..tensor import convert_to_tensor
+from ..trial_sizes import first_fit
 from ._encoding import Decoder, NotSavedError, is_same
 
 
@@ -91,29 +93,36 @@ def leaves(value: Any) -> Iterator[Any]:
         yield from leaves(part)
 
 
-#: The size in place of open ones, which has many divisors.
-_SIZE = 60
-
-
 def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = None) -> Recording:
     """The calls that code makes for these arguments, in which TensorSpecs stand for tensors. `known` are shapes of tensors that
-    fit the specs. Raises NotSavedError, with the line, if they cannot be made again.
+    fit the specs; without them, sizes are tried. Raises NotSavedError, with the line, if the calls cannot be made again.
     """
-    specs = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, TensorSpec)]
-    shapes = [spec.shape for spec in specs]
+    shapes = [leaf.shape for leaf in leaves((args, kwargs)) if isinstance(leaf, TensorSpec)]
     is_open = not all(shape.is_fully_defined() for shape in shapes)
-    if known is None and any(shape.rank is None for shape in shapes):
-        raise NotSavedError("a tensor has an unknown rank\n  help: call the function before it is saved")
-    given = iter(known if known is not None else [[_SIZE if dim is None else dim for dim in one] for one in shapes])
+
+    def work(sizes: list[list[int]]) -> Recording:
+        return _recorded(code, args, kwargs, shapes if is_open else None, sizes)
+
+    recording = work(known) if known is not None else first_fit(shapes, work, NotSavedError)[1]
+    if is_open:
+        _check_sizes(recording)
+    return recording
+
+
+def _recorded(
+    code: Callable, args: tuple, kwargs: dict, shapes: list[TensorShape] | None, given: list[list[int]]
+) -> Recording:
+    """The calls that code makes for tensors of these sizes, of which it sees `shapes`."""
+    own = iter(given)
 
     def placeholder(leaf: Any) -> Any:
-        return _native.placeholder(leaf.dtype, list(next(given))) if isinstance(leaf, TensorSpec) else leaf
+        return _native.placeholder(leaf.dtype, list(next(own))) if isinstance(leaf, TensorSpec) else leaf
 
     args, kwargs = changed((args, kwargs), placeholder)
     made: list[Recording] = []
 
     def body(*args: Any, **kwargs: Any) -> Any:
-        recording = Recording((args, kwargs), shapes if is_open else None)
+        recording = Recording((args, kwargs), shapes)
         before = _native.set_recording(recording)
         try:
             with calls_recorded():
@@ -132,8 +141,6 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
     recording = made[-1]
     if recording.reason is not None:
         raise NotSavedError(f"the calls of its code cannot be saved: {recording.reason}")
-    if is_open:
-        _check_sizes(recording)
     return recording
 
 
