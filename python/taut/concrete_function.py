@@ -164,6 +164,10 @@ class _Names:
         return VariableSpec(variable.shape, variable.dtype, variable.trainable, number)
 
 
+#: Attributes of TensorFlow's concrete functions that tell of its graphs.
+_OF_GRAPHS = ("function_def", "function_type", "graph", "inference_fn")
+
+
 class ConcreteFunction:
     """A function for arguments of given types and shapes."""
 
@@ -393,6 +397,13 @@ class ConcreteFunction:
     def captured_inputs(self) -> list:
         """The variables that the function uses. Tensors from outside are constants of the trace."""
         return list(self.variables)
+
+    def __getattr__(self, name: str) -> Any:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in _OF_GRAPHS:
+            remedy = "plan.table() lists the steps of a call, and `graph` of the tf.function prints what was traced"
+            text += f": there is no graph of TensorFlow\n  help: {remedy}"
+        raise AttributeError(text, name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.name} of {self._args} {self._kwargs}>"

@@ -280,3 +280,12 @@ def test_functions_that_take_certain_sizes_alone_have_specs_and_are_saved_uncall
     assert again.signatures["serving_default"](tf.ones([1, 2]))["output_0"].numpy().tolist() == [[2.0, 2.0]]
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"8 and 9"):
         again.centred(np.ones([1, 8], np.float32))
+
+
+def test_concrete_functions_say_what_there_is_in_place_of_graphs():
+    bound = tf.function(lambda x: x + 1.0).get_concrete_function(tf.TensorSpec([2]))
+    with pytest.raises(AttributeError, match=r"no attribute 'graph': there is no graph of TensorFlow\n  help: plan"):
+        bound.graph
+    with pytest.raises(AttributeError, match=r"no attribute 'grap'$"):
+        bound.grap
+    assert not hasattr(bound, "inference_fn") and bound.plan.table()
