@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _native, dtypes, nest
 from .errors import DTypeError, DynamicShapeError
+from .open_sizes import trying_sizes
 from .ragged_tensor import RaggedTensor, RaggedTensorSpec
 from .shape import TensorShape
 from .sparse_tensor import SparseTensor
@@ -63,7 +64,8 @@ def _sized(arguments: Any, sizes: Sizes) -> Any:
 
 
 def _traced_specs(function: Callable, args: Any, kwargs: dict) -> Any:
-    made = _native.trace_only(function, *placeholders(list(args)), **placeholders(kwargs))
+    with trying_sizes():
+        made = _native.trace_only(function, *placeholders(list(args)), **placeholders(kwargs))
     return nest.map_structure(
         lambda leaf: TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, _native.Array) else leaf, made
     )

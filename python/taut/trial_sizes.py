@@ -64,10 +64,14 @@ def _first(shapes: Sequence[TensorShape]) -> Iterator[Sizes]:
 
 
 def _named_by(error: Exception, shapes: Sequence[TensorShape], given: Sizes) -> Iterator[Sizes]:
-    """The sizes with one that the error names in place of an open dimension."""
+    """The sizes with one that the error names in place of an open dimension, or one with which two that it names are equal, if
+    the first is the size of the dimension plus a constant.
+    """
     text = "\n".join(line for line in str(error).splitlines() if not line.startswith("  at "))
-    named = dict.fromkeys(int(digits) for digits in re.findall(r"\b\d{1,9}\b", text))
+    named = list(dict.fromkeys(int(digits) for digits in re.findall(r"\b\d{1,9}\b", text)))
+    shifted = [_SIZE + wanted - found for found in named if found != _SIZE for wanted in named]
     for i, (shape, own) in enumerate(zip(shapes, given)):
         for axis, size in enumerate(own):
-            for other in named if size == _SIZE and is_open(shape, axis) else ():
-                yield [*given[:i], [*own[:axis], other, *own[axis + 1 :]], *given[i + 1 :]]
+            if size == _SIZE and is_open(shape, axis):
+                for other in dict.fromkeys(named + [one for one in shifted if one > 0]):
+                    yield [*given[:i], [*own[:axis], other, *own[axis + 1 :]], *given[i + 1 :]]

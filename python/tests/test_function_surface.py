@@ -256,6 +256,10 @@ def test_functions_that_take_certain_sizes_alone_have_specs_and_are_saved_uncall
         def centred(self, x):
             return x - self.mean
 
+        @tf.function(input_signature=[tf.TensorSpec([None, None])])
+        def longer(self, x):
+            return tf.concat([x[:, :-1], tf.one_hot(tf.cast(x[:, -1], tf.int32), 3)], 1) * self.mean
+
         @tf.function(input_signature=[tf.TensorSpec(None)])
         def product(self, x):
             return tf.matmul(x, self.w[:3, :2])
@@ -267,14 +271,15 @@ def test_functions_that_take_certain_sizes_alone_have_specs_and_are_saved_uncall
     model = Model()
     of_any_rank = model.double.get_concrete_function(tf.TensorSpec(None, tf.float32))
     assert of_any_rank.structured_outputs.shape.rank is None
-    for name, shape in (("flat", [None, 3]), ("centred", [None, 9]), ("product", None)):
+    for name, shape in (("flat", [None, 3]), ("centred", [None, 9]), ("longer", [None, 9]), ("product", None)):
         found = getattr(model, name).get_concrete_function()
         assert found.structured_outputs.shape == tf.TensorShape(shape), name
-        assert len(found.variables) == (name != "centred")
+        assert len(found.variables) == (name in ("flat", "product"))
     tf.saved_model.save(model, tmp_path / "model", signatures=of_any_rank)
     again = tf.saved_model.load(tmp_path / "model")
     assert again.flat(np.ones([2, 28, 28, 1], np.uint8)).numpy().tolist() == [[784.0] * 3] * 2
     assert again.centred(np.ones([1, 9], np.float32)).numpy()[0, :3].tolist() == [1.0, 0.0, -1.0]
+    assert again.longer(tf.ones([2, 7])).numpy()[0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 7.0, 0.0]
     assert again.product(tf.ones([1, 2, 3])).numpy().tolist() == [[[3.0, 3.0], [3.0, 3.0]]]
     assert again.double(tf.constant(3.0)).numpy() == 6.0
     assert again.signatures["serving_default"](tf.ones([1, 2]))["output_0"].numpy().tolist() == [[2.0, 2.0]]
