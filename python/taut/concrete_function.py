@@ -93,7 +93,7 @@ def signature_key(arguments: Any, by_identity: bool) -> Any:
             numbers.append(leaf.id)
             spec = (leaf.dtype.name, tuple(leaf.shape), leaf.trainable, numbers.index(leaf.id))
             parts.append((type(leaf), leaf.id if by_identity else spec))
-        elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)):
+        elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)) or is_of_parts(leaf):
             parts.append((type(leaf), leaf))
         else:
             return None

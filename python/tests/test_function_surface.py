@@ -294,3 +294,14 @@ def test_concrete_functions_say_what_there_is_in_place_of_graphs():
     with pytest.raises(AttributeError, match=r"no attribute 'grap'$"):
         bound.grap
     assert not hasattr(bound, "inference_fn") and bound.plan.table()
+
+
+def test_functions_of_ragged_specs_are_one_object_and_are_not_lost_when_saved(tmp_path):
+    model = tf.Module()
+    model.f = tf.function(lambda x: x * 2.0)
+    specs = [tf.RaggedTensorSpec([None, None], tf.float32), tf.SparseTensorSpec([None, 3], tf.float32)]
+    for spec in specs:
+        assert model.f.get_concrete_function(spec) is model.f.get_concrete_function(spec)
+    assert model.f.get_concrete_function(specs[0]) is not model.f.get_concrete_function(specs[1])
+    with pytest.raises(ValueError, match=r"\(obj.f\) cannot be saved: it takes an argument of class RaggedTensorSpec"):
+        tf.saved_model.save(model, tmp_path / "model")
