@@ -15,7 +15,8 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "Quantised and opaque types",
         """qint8 qint16 qint32 quint8 quint16 dtypes.QUANTIZED_DTYPES dtypes.qint8 dtypes.qint16 dtypes.qint32 dtypes.quint8
         dtypes.quint16 quantization.dequantize quantization.quantize quantization.quantized_concat resource variant
-        dtypes.resource dtypes.variant data.experimental.from_variant data.experimental.to_variant""",
+        dtypes.resource dtypes.variant data.experimental.from_variant data.experimental.to_variant
+        quantization.experimental""",
         "tf.quantization.fake_quant_with_min_max_vars simulates quantised values; tf.int8 and tf.uint8 store them",
     ),
     (
@@ -36,7 +37,9 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         distribute.experimental.CollectiveHints distribute.experimental.ParameterServerStrategy
         distribute.experimental.PreemptionCheckpointHandler distribute.experimental.PreemptionWatcher
         distribute.experimental.TPUStrategy distribute.experimental.TerminationConfig distribute.experimental.coordinator
-        distribute.experimental.partitioners distribute.experimental.rpc""",
+        distribute.experimental.partitioners distribute.experimental.rpc distribute.InputOptions
+        distribute.ParameterServerStrategy experimental.dtensor data.experimental.service types.experimental.distributed
+        test.experimental""",
         "a process has one device, the CPU; mpiexec starts several for tf.distribute.MultiWorkerMirroredStrategy",
     ),
     (
@@ -44,7 +47,7 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         """lite mlir xla graph_util Graph Operation import_graph_def load_library load_op_library raw_ops conv
         conv2d_backprop_filter_v2 conv2d_backprop_input_v2 check_pinned nondifferentiable_batch_function train.CheckpointView
         train.TrackableView data.experimental.get_model_proto data.experimental.make_saveable_from_iterator
-        experimental.register_filesystem_plugin test.assert_equal_graph_def""",
+        experimental.register_filesystem_plugin test.assert_equal_graph_def experimental.tensorrt""",
         "tf.train.Checkpoint, keras.Model.save and tf.saved_model (keras.Model.export) store variables and models",
     ),
     (
@@ -75,12 +78,18 @@ TOPICS: tuple[tuple[str, str, str], ...] = (
         "write them with the ops that exist",
     ),
     (
+        "Trace types",
+        "types.experimental.SupportsTracingProtocol types.experimental.TraceType",
+        "tf.experimental.ExtensionType makes classes of tensors that share a trace; other objects are compared by identity",
+    ),
+    (
         "Names of graphs and of the build",
         """RegisterGradient no_gradient sysconfig.CXX11_ABI_FLAG sysconfig.CXX_VERSION sysconfig.MONOLITHIC_BUILD
         sysconfig.get_compile_flags sysconfig.get_include sysconfig.get_lib sysconfig.get_link_flags version.COMPILER_VERSION
         version.GRAPH_DEF_VERSION version.GRAPH_DEF_VERSION_MIN_CONSUMER version.GRAPH_DEF_VERSION_MIN_PRODUCER
         experimental.function_executor_type experimental.enable_strict_mode test.Benchmark test.benchmark_config
-        test.with_eager_op_as_function""",
+        test.with_eager_op_as_function debugging.experimental data.experimental.enable_debug_mode security
+        types.experimental.AtomicFunction types.experimental.FunctionType""",
         "tf.custom_gradient and nested tapes replace graph gradients",
     ),
 )

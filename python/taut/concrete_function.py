@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,13 @@ import numpy as np
 
 from . import _native, dtypes, nest
 from .errors import DTypeError, DynamicShapeError
+from .open_sizes import trying_sizes
 from .ragged_tensor import RaggedTensor, RaggedTensorSpec
+from .shape import TensorShape
 from .sparse_tensor import SparseTensor
 from .spec import TensorSpec
 from .tensor import convert_to_tensor
+from .trial_sizes import Sizes, first_fit, others
 from .type_spec import SparseTensorSpec, VariableSpec, is_of_parts
 
 if TYPE_CHECKING:
@@ -25,40 +29,43 @@ def placeholders(value: Any) -> Any:
     return nest.map_structure(lambda leaf: leaf.placeholder() if isinstance(leaf, TensorSpec) else leaf, value)
 
 
-# Sizes in place of unknown ones. A function is traced with both: a size that differs in its results is unknown, too. They
-# have many divisors, for functions that reshape.
-_TRIAL_SIZES = (60, 120)
-
-
 def traced_specs(function: Callable, args: tuple, kwargs: dict) -> Any:
     """The result of a function for arguments given as TensorSpecs, as TensorSpecs. Nothing is computed."""
-    specs = [leaf for leaf in nest.flatten([args, kwargs]) if isinstance(leaf, TensorSpec)]
-    if all(spec.shape.is_fully_defined() for spec in specs):
+    shapes = _shapes((list(args), kwargs))
+    if all(shape.is_fully_defined() for shape in shapes):
         return _traced_specs(function, args, kwargs)
 
-    def at(size: int) -> Any:
-        # A result whose rank differs, too, has an unknown rank.
-        rank = 1 + _TRIAL_SIZES.index(size)
-        given, named = nest.map_structure(lambda leaf: _sized(leaf, size, rank), (list(args), kwargs))
+    def at(sizes: Sizes) -> Any:
+        given, named = _sized((list(args), kwargs), sizes)
         return _traced_specs(function, given, named)
 
     def merged(one: Any, other: Any) -> Any:
         return one.most_specific_compatible_type(other) if isinstance(one, TensorSpec) else one
 
-    return nest.map_structure(merged, *map(at, _TRIAL_SIZES))
+    # A size that differs between two traces is unknown in the result.
+    sizes, found = first_fit(shapes, at, DynamicShapeError)
+    *longer, last = others(shapes, sizes)
+    for other in longer:
+        with contextlib.suppress(ValueError, TypeError):
+            return nest.map_structure(merged, found, at(other))
+    return nest.map_structure(merged, found, at(last))
 
 
-def _sized(leaf: Any, size: int, rank: int | None = None) -> Any:
-    """A TensorSpec with this size in place of unknown ones, and this rank in place of an unknown one."""
-    if not isinstance(leaf, TensorSpec):
-        return leaf
-    if leaf.shape.rank is None:
-        return leaf if rank is None else TensorSpec([size] * rank, leaf.dtype)
-    return TensorSpec([size if dim is None else dim for dim in leaf.shape], leaf.dtype)
+def _shapes(arguments: Any) -> list[TensorShape]:
+    return [leaf.shape for leaf in nest.flatten(arguments) if isinstance(leaf, TensorSpec)]
+
+
+def _sized(arguments: Any, sizes: Sizes) -> Any:
+    """Arguments whose TensorSpecs have these sizes."""
+    given = iter(sizes)
+    return nest.map_structure(
+        lambda leaf: TensorSpec(next(given), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf, arguments
+    )
 
 
 def _traced_specs(function: Callable, args: Any, kwargs: dict) -> Any:
-    made = _native.trace_only(function, *placeholders(list(args)), **placeholders(kwargs))
+    with trying_sizes():
+        made = _native.trace_only(function, *placeholders(list(args)), **placeholders(kwargs))
     return nest.map_structure(
         lambda leaf: TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, _native.Array) else leaf, made
     )
@@ -86,7 +93,7 @@ def signature_key(arguments: Any, by_identity: bool) -> Any:
             numbers.append(leaf.id)
             spec = (leaf.dtype.name, tuple(leaf.shape), leaf.trainable, numbers.index(leaf.id))
             parts.append((type(leaf), leaf.id if by_identity else spec))
-        elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)):
+        elif leaf is None or isinstance(leaf, (bool, int, float, str, bytes)) or is_of_parts(leaf):
             parts.append((type(leaf), leaf))
         else:
             return None
@@ -159,6 +166,10 @@ class _Names:
         return VariableSpec(variable.shape, variable.dtype, variable.trainable, number)
 
 
+#: Attributes of TensorFlow's concrete functions that tell of its graphs.
+_OF_GRAPHS = ("function_def", "function_type", "graph", "inference_fn")
+
+
 class ConcreteFunction:
     """A function for arguments of given types and shapes."""
 
@@ -172,6 +183,7 @@ class ConcreteFunction:
         )
         #: With open dimensions, the function of the tensors alone, traced once for all sizes.
         self._open: Function | None = None
+        self._sizes: Sizes | None = None
         if any(is_of_parts(leaf) or _is_of_strings(leaf) for leaf in nest.flatten([args, kwargs])):
             # Sizes of rows and strings are known only from a value: the first call traces.
             pass
@@ -190,7 +202,7 @@ class ConcreteFunction:
         """Traces for a size in place of open ones. If that is not possible, the first call traces."""
         assert self._open is not None
         try:
-            _traced_specs(self._open._traced, self._trial_arguments(), {})
+            self._trial_arguments()
         except Exception:
             # The traces of the function itself are its own.
             if self._open is not self._function:
@@ -206,9 +218,16 @@ class ConcreteFunction:
         return self._function(*args, **kwargs)
 
     def _trial_arguments(self) -> list:
-        """The arguments of the function with open dimensions, with a size in place of those."""
+        """The arguments of the function with open dimensions, with sizes in place of those for which it can be traced."""
         assert self._open is not None
-        return nest.map_structure(lambda leaf: _sized(leaf, _TRIAL_SIZES[0]), list(self._open.input_signature))
+        wanted = list(self._open.input_signature)
+        if self._sizes is None:
+
+            def work(sizes: Sizes) -> Any:
+                return _traced_specs(self._open._traced, _sized(wanted, sizes), {})  # type: ignore[union-attr]
+
+            self._sizes = first_fit(_shapes(wanted), work, DynamicShapeError)[0]
+        return _sized(wanted, self._sizes)
 
     def _complete(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments in the order of the signature, with those that were left out. Those that do not fit it are
@@ -380,6 +399,13 @@ class ConcreteFunction:
     def captured_inputs(self) -> list:
         """The variables that the function uses. Tensors from outside are constants of the trace."""
         return list(self.variables)
+
+    def __getattr__(self, name: str) -> Any:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in _OF_GRAPHS:
+            remedy = "plan.table() lists the steps of a call, and `graph` of the tf.function prints what was traced"
+            text += f": there is no graph of TensorFlow\n  help: {remedy}"
+        raise AttributeError(text, name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.name} of {self._args} {self._kwargs}>"

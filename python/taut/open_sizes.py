@@ -24,9 +24,10 @@ _KEPT = 16
 
 class _Depth(threading.local):
     recordings = 0
+    is_trial = False
 
 
-#: How many functions are recorded on this thread. Functions that they call are recorded, too.
+#: How many functions are recorded on this thread (those that they call are recorded, too), and whether sizes are tried.
 _depth = _Depth()
 
 
@@ -182,7 +183,7 @@ class Traces:
     def _report(self, reason: str) -> None:
         if self._on_retrace == "deny":
             self._deny(f"a new size of an open dimension needs it: {reason}")
-        if self._on_retrace == "warn" and not self._has_warned:
+        if self._on_retrace == "warn" and not self._has_warned and not _depth.is_trial:
             self._has_warned = True
             file, _, line = _native.calling_line().rpartition(":")
             text = f"{self._name} is traced again for a new size of an open dimension: {reason}"
@@ -254,3 +255,13 @@ def calls_recorded() -> Iterator[None]:
     finally:
         _native.bind_variables_by_identity(False)
         _depth.recordings -= 1
+
+
+@contextlib.contextmanager
+def trying_sizes() -> Iterator[None]:
+    """While a function is traced for sizes that it need not take: that it is traced again is not reported."""
+    before, _depth.is_trial = _depth.is_trial, True
+    try:
+        yield
+    finally:
+        _depth.is_trial = before

@@ -51,21 +51,16 @@ def text_of(value: np.ndarray, written: Callable[[np.ndarray], str]) -> str:
     return f"\n{text}" if "\n" in text else text
 
 
-def _seen(tensor: Array) -> Any:
-    """The shape as the user's code may see it: with None for open dimensions."""
-    return tensor._seen_shape()
-
-
 def _str(self: Array) -> str:
     if self.is_symbolic:
-        return f'Tensor("{self._id:x}", shape={_seen(self)}, dtype={self.dtype.name})'
+        return f'Tensor("{self._id:x}", shape={self._seen_shape()}, dtype={self.dtype.name})'
     text = text_of(np.asarray(self), np.array2string)
     return f"tf.Tensor({text}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 def _repr(self: Array) -> str:
     if self.is_symbolic:
-        return f"<tf.Tensor: shape={_seen(self)}, dtype={self.dtype.name}, traced>"
+        return f"<tf.Tensor: shape={self._seen_shape()}, dtype={self.dtype.name}, traced>"
     return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={text_of(np.asarray(self), repr)}>"
 
 

@@ -121,3 +121,32 @@ def test_elements_of_different_shapes_are_computed_op_by_op():
     assert int(f()) == 20
     with pytest.raises(tf.errors.DynamicShapeError, match="dataset's elements"):
         f.plan()
+
+
+def test_a_distributed_dataset_is_iterated_over_in_every_run():
+    strategy = tf.distribute.MirroredStrategy()
+
+    def weighted(x):
+        return tf.cast(tf.reduce_sum(x), tf.float32) * tf.cast(tf.shape(x)[0], tf.float32)
+
+    @tf.function
+    def epoch(data):
+        total, count = 0.0, 0
+        for x in data:
+            total += strategy.reduce("SUM", strategy.run(weighted, args=(x,)), axis=None)
+            count += 1
+        return total, count
+
+    @tf.function
+    def numbered(data):
+        total = tf.constant(0, tf.int64)
+        for i, x in enumerate(data):
+            total += i * x
+        return total
+
+    for size, batch, expected in ((640, 64, (13086720.0, 10)), (10, 4, (146.0, 3)), (3, 5, (9.0, 1))):
+        data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(size).batch(batch))
+        for _ in range(2):
+            assert tuple(float(one) for one in epoch(data)) == expected
+    made = strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(4))
+    assert int(numbered(made)) == 14

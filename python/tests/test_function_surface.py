@@ -240,3 +240,68 @@ def test_reprs_say_what_an_object_is(tmp_path):
     next(iterator)
     assert repr(iterator) == f"<tf.data iterator at element 1 of epoch 0 of <tf.data.Dataset of 2 elements, {spec}>>"
     assert repr(tf.random.Generator.from_seed(3)) == "<tf.random.Generator with state [3, 0]>"
+
+
+def test_functions_that_take_certain_sizes_alone_have_specs_and_are_saved_uncalled(tmp_path):
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.mean = tf.Variable(tf.ones([784, 3])), tf.constant(np.arange(9.0, dtype=np.float32))
+
+        @tf.function(input_signature=[tf.TensorSpec([None] * 4, tf.uint8)])
+        def flat(self, x):
+            return tf.matmul(tf.reshape(tf.cast(x, tf.float32), [-1, 784]), self.w)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None])])
+        def centred(self, x):
+            return x - self.mean
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None])])
+        def longer(self, x):
+            return tf.concat([x[:, :-1], tf.one_hot(tf.cast(x[:, -1], tf.int32), 3)], 1) * self.mean
+
+        @tf.function(input_signature=[tf.TensorSpec(None)])
+        def product(self, x):
+            return tf.matmul(x, self.w[:3, :2])
+
+        @tf.function
+        def double(self, x):
+            return x + x
+
+    model = Model()
+    of_any_rank = model.double.get_concrete_function(tf.TensorSpec(None, tf.float32))
+    assert of_any_rank.structured_outputs.shape.rank is None
+    for name, shape in (("flat", [None, 3]), ("centred", [None, 9]), ("longer", [None, 9]), ("product", None)):
+        found = getattr(model, name).get_concrete_function()
+        assert found.structured_outputs.shape == tf.TensorShape(shape), name
+        assert len(found.variables) == (name in ("flat", "product"))
+    tf.saved_model.save(model, tmp_path / "model", signatures=of_any_rank)
+    again = tf.saved_model.load(tmp_path / "model")
+    assert again.flat(np.ones([2, 28, 28, 1], np.uint8)).numpy().tolist() == [[784.0] * 3] * 2
+    assert again.centred(np.ones([1, 9], np.float32)).numpy()[0, :3].tolist() == [1.0, 0.0, -1.0]
+    assert again.longer(tf.ones([2, 7])).numpy()[0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 7.0, 0.0]
+    assert again.product(tf.ones([1, 2, 3])).numpy().tolist() == [[[3.0, 3.0], [3.0, 3.0]]]
+    assert again.double(tf.constant(3.0)).numpy() == 6.0
+    assert again.signatures["serving_default"](tf.ones([1, 2]))["output_0"].numpy().tolist() == [[2.0, 2.0]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"8 and 9"):
+        again.centred(np.ones([1, 8], np.float32))
+
+
+def test_concrete_functions_say_what_there_is_in_place_of_graphs():
+    bound = tf.function(lambda x: x + 1.0).get_concrete_function(tf.TensorSpec([2]))
+    with pytest.raises(AttributeError, match=r"no attribute 'graph': there is no graph of TensorFlow\n  help: plan"):
+        bound.graph
+    with pytest.raises(AttributeError, match=r"no attribute 'grap'$"):
+        bound.grap
+    assert not hasattr(bound, "inference_fn") and bound.plan.table()
+
+
+def test_functions_of_ragged_specs_are_one_object_and_are_not_lost_when_saved(tmp_path):
+    model = tf.Module()
+    model.f = tf.function(lambda x: x * 2.0)
+    specs = [tf.RaggedTensorSpec([None, None], tf.float32), tf.SparseTensorSpec([None, 3], tf.float32)]
+    for spec in specs:
+        assert model.f.get_concrete_function(spec) is model.f.get_concrete_function(spec)
+    assert model.f.get_concrete_function(specs[0]) is not model.f.get_concrete_function(specs[1])
+    with pytest.raises(ValueError, match=r"\(obj.f\) cannot be saved: it takes an argument of class RaggedTensorSpec"):
+        tf.saved_model.save(model, tmp_path / "model")

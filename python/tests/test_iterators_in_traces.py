@@ -332,3 +332,58 @@ def test_functions_of_datasets_that_read_variables_keep_the_plan():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (int(total()), int(v.assign(3)), int(total())) == (8, 3, 12)
+
+
+def batches():
+    return iter(tf.data.Dataset.range(9).batch(4))
+
+
+def test_an_argument_whose_last_batch_is_smaller_is_taken_several_times():
+    def weighted(x):
+        return tf.reduce_sum(x) * tf.cast(tf.shape(x)[0], tf.int64)
+
+    @tf.function
+    def optionals(it):
+        total = tf.constant(0, tf.int64)
+        for _ in tf.range(5):
+            found = it.get_next_as_optional()
+            if not found.has_value():
+                break
+            total += weighted(found.get_value())
+        return total
+
+    @tf.function
+    def steps(it, n):
+        total = tf.constant(0, tf.int64)
+        for _ in tf.range(n):
+            total += weighted(next(it))
+        return total
+
+    @tf.function
+    def twice(it):
+        return weighted(next(it)) * 1000 + weighted(next(it))
+
+    @tf.function
+    def every(it):
+        total = tf.constant(0, tf.int64)
+        for x in it:
+            total = total * 2 + tf.reduce_sum(x)
+        return total
+
+    rest = batches()
+    next(rest)
+    with pytest.warns(RuntimeWarning, match=r"shapes of a dataset's elements vary.*test_iterators_in_traces.py:\d+"):
+        assert optionals(batches()).numpy() == 120
+    with pytest.warns(RuntimeWarning, match="op by op"):
+        assert steps(batches(), tf.constant(3)).numpy() == 120
+    with pytest.warns(RuntimeWarning, match="op by op"):
+        assert twice(rest).numpy() == 88008
+    with pytest.warns(RuntimeWarning, match="op by op"):
+        assert every(batches()).numpy() == 76
+
+
+def test_an_argument_that_is_taken_once_in_a_call_keeps_its_plan():
+    total = tf.function(lambda it: tf.reduce_sum(next(it)))
+    data = batches()
+    assert [int(total(data)) for _ in range(3)] == [6, 22, 8]
+    assert len(total.traces) == 2

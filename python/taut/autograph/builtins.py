@@ -40,16 +40,18 @@ def _has_rows(part: Any) -> bool:
 
 
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
-    if isinstance(iterable, Dataset) and datasets.is_traced(iterable):
-        return iterable.enumerate(start)
+    dataset = datasets.traced(iterable)
+    if isinstance(dataset, Dataset):
+        return dataset.enumerate(start)
     if not _has_rows(iterable):
         return enumerate(iterable, start)
     return Rows([creation.range(len(iterable)) + start, iterable])
 
 
 def _zip(*iterables: Any, strict: bool = False) -> Any:
-    if iterables and not strict and all(isinstance(one, Dataset) and datasets.is_traced(one) for one in iterables):
-        return Dataset.zip(iterables)
+    traced = [datasets.traced(one) for one in iterables]
+    if traced and not strict and all(isinstance(one, Dataset) for one in traced):
+        return Dataset.zip(tuple(traced))
     if not iterables or not all(map(_has_rows, iterables)):
         return zip(*iterables, strict=strict)
     if strict and len({len(part) for part in iterables}) > 1:

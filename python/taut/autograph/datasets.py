@@ -57,9 +57,12 @@ def for_dataset(statement: loops.Statement, dataset: Any, extra_test: Callable |
         _further(statement, lambda: body(elements.element(last)), extra_test)
 
 
-def is_traced(iterable: Any) -> bool:
-    """Whether it is a dataset, or an iterator over one, that a traced function iterates over."""
-    return isinstance(iterable, (Dataset, DatasetIterator, TracedIterator)) and _native.is_tracing()
+def traced(iterable: Any) -> Any:
+    """The dataset, or the iterator over one, over which a traced function iterates; None for other objects."""
+    if not _native.is_tracing():
+        return None
+    found = iterable._in_trace() if hasattr(type(iterable), "_in_trace") else iterable
+    return found if isinstance(found, (Dataset, DatasetIterator, TracedIterator)) else None
 
 
 def _further(statement: loops.Statement, step: Callable, extra_test: Callable | None) -> None:

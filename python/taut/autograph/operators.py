@@ -232,8 +232,8 @@ def for_stmt(
         loops.for_range(statement, iter_, extra_test, body)
     elif isinstance(iter_, loops.Rows) or (is_symbolic(iter_) and iter_.ndim):
         loops.for_rows(statement, iter_, extra_test, body)
-    elif datasets.is_traced(iter_):
-        datasets.for_dataset(statement, iter_, extra_test, body)
+    elif (dataset := datasets.traced(iter_)) is not None:
+        datasets.for_dataset(statement, dataset, extra_test, body)
     elif extra_test is None:
         for target in iter_:
             body(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import threading
 import weakref
@@ -257,6 +258,13 @@ class DatasetIterator(Iterator):
             raise OutOfRangeError(_END)
         return self._seen or known.each  # type: ignore[union-attr]
 
+    @functools.cached_property
+    def _varying(self) -> Any:
+        """The specs of all elements if the stages tell that their sizes vary, else None."""
+        spec = self._dataset._spec_of_all()
+        is_open = any(isinstance(leaf, TensorSpec) and not leaf.shape.is_fully_defined() for leaf in nest.flatten(spec))
+        return spec if is_open else None
+
     def _spec_after_next(self) -> Any:
         """The specs of the element after the next one; None if there is none, or if it cannot be computed."""
         if len(self._ahead) < 2:
@@ -275,12 +283,14 @@ class DatasetIterator(Iterator):
 class TracedIterator(Iterator):
     """An iterator in a traced function: its elements are fetched whenever the function runs.
 
-    `find` returns the iterator of a run for the values of `inputs`.
+    `find` returns the iterator of a run for the values of `inputs`. `varying` are the specs of all elements if only the first
+    of a run has those of `spec`.
     """
 
-    def __init__(self, find: Callable[[list], DatasetIterator], inputs: list, spec: Any) -> None:
-        self._find, self._inputs, self.element_spec = find, inputs, spec
-        self._calls = 0
+    def __init__(self, find: Callable[[list], DatasetIterator], inputs: list, spec: Any, varying: Any = None) -> None:
+        self._find, self._inputs, self.element_spec, self._varying = find, inputs, spec, varying
+        self._calls = self._taken = 0
+        self._depth = _native.body_depth()
         for leaf in nest.flatten(spec):
             if isinstance(leaf, NoneTensorSpec):
                 continue
@@ -305,8 +315,16 @@ class TracedIterator(Iterator):
         """The next element; raises `tf.errors.OutOfRangeError` after the last, when the function runs."""
         return self.element(self.element_spec)
 
+    def _check_is_first(self) -> None:
+        """Raises DynamicShapeError if a run may take several elements whose sizes vary."""
+        self._taken += 1
+        if self._varying is not None and (self._taken > 1 or _native.body_depth() > self._depth):
+            text = f"the shapes of a dataset's elements vary: they are {self._varying}"
+            refuse("iterator", text, DynamicShapeError)
+
     def element(self, spec: Any) -> Any:
         """The next element, which has these types and shapes."""
+        self._check_is_first()
         specs, find = _tensor_specs(spec), self._find
 
         def callback(inputs: list) -> list[bytes]:
@@ -325,6 +343,7 @@ class TracedIterator(Iterator):
 
     def get_next_as_optional(self) -> Optional:
         """The next element, or an optional without a value after the last."""
+        self._check_is_first()
         specs, find = _tensor_specs(self.element_spec), self._find
 
         def callback(inputs: list) -> list[bytes]:
@@ -369,11 +388,11 @@ def traced_iterator(find: Callable[[list], Dataset], inputs: list, spec: Any) ->
 
 
 class _ElementSpec:
-    """The structure, types and shapes of an element, as part of a signature."""
+    """The structure, types and shapes of an element, as part of a signature, and those of all elements if they vary."""
 
-    def __init__(self, spec: Any) -> None:
-        self.spec = spec
-        self._key = repr(spec)
+    def __init__(self, spec: Any, varying: Any) -> None:
+        self.spec, self.varying = spec, varying
+        self._key = repr(spec) if varying is None else f"{spec!r} of {varying!r}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _ElementSpec) and self._key == other._key
@@ -392,7 +411,8 @@ class _IteratorArgument(NamedTuple):
     element: Any
 
     def in_trace(self) -> TracedIterator:
-        return TracedIterator(lambda inputs: _iterators[int(inputs[0])], [self.number], self.element.spec)
+        one = self.element
+        return TracedIterator(lambda inputs: _iterators[int(inputs[0])], [self.number], one.spec, one.varying)
 
     def in_call(self) -> DatasetIterator:
         return _iterators[int(self.number)]
@@ -403,7 +423,7 @@ class _IteratorArgument(NamedTuple):
 
 def _as_argument(iterator: DatasetIterator) -> Any:
     number = _native.own_tensor(np.int64(iterator._number))
-    return _IteratorArgument(number, _ElementSpec(iterator._next_spec()))
+    return _IteratorArgument(number, _ElementSpec(iterator._next_spec(), iterator._varying))
 
 
 def _tensor_specs(spec: Any) -> list:

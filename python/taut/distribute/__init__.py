@@ -187,6 +187,13 @@ class DistributedDataset:
             return map(self._own, iter(self._dataset))
         return self._in_step()
 
+    def _in_trace(self) -> Any:
+        """The dataset over which a traced function iterates."""
+        if self._group.size > 1:
+            text = "a traced function of several processes must not iterate over a distributed dataset"
+            raise ValueError(f"{text}\n  help: iterate outside of tf.function, and call it for each batch")
+        return self._dataset
+
     def _own(self, batch: Any) -> Any:
         from .. import nest
 

@@ -19,8 +19,10 @@ from ..methods import BoundFunction
 from ..open_sizes import calls_recorded
 from ..recording import Recording, call_with_functions, is_saving, layer_text, saving
 from ..replay import ChangedError, is_made, parts_of, rebuilt, replaying, sizes, unrecorded
+from ..shape import TensorShape
 from ..spec import TensorSpec
 from ..tensor import convert_to_tensor
+from ..trial_sizes import first_fit
 from ._encoding import Decoder, NotSavedError, check_call, is_same
 
 _lock = threading.Lock()
@@ -75,31 +77,38 @@ def leaves(value: Any) -> Iterator[Any]:
         yield from leaves(part)
 
 
-#: The size in place of open ones, which has many divisors.
-_SIZE = 60
-
-
 def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = None) -> Recording:
     """The calls that code makes for these arguments, in which TensorSpecs stand for tensors. `known` are shapes of tensors that
-    fit the specs. Raises NotSavedError, with the line, if they cannot be made again.
+    fit the specs; without them, sizes are tried. Raises NotSavedError, with the line, if the calls cannot be made again.
     """
-    specs = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, TensorSpec)]
-    shapes = [spec.shape for spec in specs]
+    shapes = [leaf.shape for leaf in leaves((args, kwargs)) if isinstance(leaf, TensorSpec)]
     is_open = not all(shape.is_fully_defined() for shape in shapes)
-    # The calls must be the same for all ranks if none is known for which the function was called.
-    is_any_rank = known is None and any(shape.rank is None for shape in shapes)
-    if known is None:
-        known = [[_SIZE] if one.rank is None else [_SIZE if dim is None else dim for dim in one] for one in shapes]
-    given = iter(known)
+
+    def work(sizes: list[list[int]]) -> Recording:
+        return _recorded(code, args, kwargs, shapes if is_open else None, sizes)
+
+    recording = work(known) if known is not None else first_fit(shapes, work, NotSavedError)[1]
+    if known is None and any(shape.rank is None for shape in shapes):
+        _check_rank(recording)
+    if is_open:
+        _check_sizes(recording)
+    return recording
+
+
+def _recorded(
+    code: Callable, args: tuple, kwargs: dict, shapes: list[TensorShape] | None, given: list[list[int]]
+) -> Recording:
+    """The calls that code makes for tensors of these sizes, of which it sees `shapes`."""
+    own = iter(given)
 
     def placeholder(leaf: Any) -> Any:
-        return _native.placeholder(leaf.dtype, list(next(given))) if isinstance(leaf, TensorSpec) else leaf
+        return _native.placeholder(leaf.dtype, list(next(own))) if isinstance(leaf, TensorSpec) else leaf
 
     args, kwargs = changed((args, kwargs), placeholder)
     made: list[Recording] = []
 
     def body(*args: Any, **kwargs: Any) -> Any:
-        recording = Recording((args, kwargs), shapes if is_open else None)
+        recording = Recording((args, kwargs), shapes)
         before = _native.set_recording(recording)
         try:
             with calls_recorded():
@@ -117,10 +126,7 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
             remedy = "use ops whose shapes follow from those of their arguments"
             raise NotSavedError(f"it runs op by op{layer_text()}: {error}\n  help: {remedy}") from None
         except (TypeError, ValueError) as error:
-            if is_any_rank:
-                text = f"a tensor has an unknown rank, and its code fails for a vector: {error}"
-                raise NotSavedError(f"{text}\n  help: call the function before it is saved") from error
-            if not is_open or not layer_text():
+            if shapes is None or not layer_text():
                 raise
             text = f"its code fails{layer_text()}, where a size is open: {error}"
             remedy = "use keras.ops.shape(x) in place of x.shape, or give the argument a known size in its TensorSpec"
@@ -129,20 +135,18 @@ def recorded(code: Callable, args: tuple, kwargs: dict, known: list | None = Non
     if recording.reason is not None:
         remedy = "compute it with other ops, or save the weights alone, in a checkpoint or with model.save"
         raise NotSavedError(f"the calls of its code cannot be saved: {recording.reason}\n  help: {remedy}")
-    if is_any_rank:
-        _check_rank(recording)
-    if is_open:
-        _check_sizes(recording)
     return recording
 
 
 def _check_rank(recording: Recording) -> None:
-    """Raises NotSavedError if the recorded calls depend on the rank of a tensor."""
+    """Raises NotSavedError if the recorded calls depend on an unknown rank of a tensor."""
     try:
         _native.trace_only(lambda *given: recording.replay(given), *recording.trial_arguments(True))
-    except Exception as error:
+    except ChangedError as error:
         text = f"a tensor has an unknown rank, on which its code depends: {error}"
         raise NotSavedError(f"{text}\n  help: call the function before it is saved") from None
+    except Exception:
+        return  # The calls are not possible for another rank. The code itself would fail with it, too.
 
 
 def _check_sizes(recording: Recording) -> None:

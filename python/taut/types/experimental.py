@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 
+from .._namespace import plain
 from .._typing import TensorLike
 from ..concrete_function import ConcreteFunction
 from ..function import Function as GenericFunction
@@ -19,3 +20,5 @@ Callable.register(GenericFunction)
 Callable.register(ConcreteFunction)
 
 __all__ = ["Callable", "ConcreteFunction", "GenericFunction", "PolymorphicFunction", "TensorLike"]
+
+__getattr__, __dir__ = plain(__name__)
