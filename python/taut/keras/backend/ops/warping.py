@@ -106,8 +106,8 @@ def sample_images(
     data_format: str | None,
     whole: Callable = tf.round,
 ) -> tf.Tensor:
-    """Images whose pixel at column x and row y is read at `place(x, y)`: columns and rows, for each image. `whole` makes the pixels
-    of images of integers.
+    """Images whose pixel at column x and row y is read at `place(x, y)`: columns and rows, for each image. `whole` rounds the
+    pixels of images of integers.
     """
     if interpolation not in ORDERS:
         raise ValueError(f"Invalid `interpolation`: {interpolation}. Expected one of {sorted(ORDERS)}.")
