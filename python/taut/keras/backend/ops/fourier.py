@@ -126,8 +126,7 @@ def window_of(window: Any, sequence_length: int, fft_length: int, dtype: Any) ->
             raise ValueError(f"`window` must be one of {sorted(WINDOWS)}, a vector, or None. Received: {window!r}")
         weights = WINDOWS[window](sequence_length, periodic=True, dtype=dtype)
     else:
-        weights = np.ones(fft_length) if window is None else window
-    weights = convert_to_tensor(weights, dtype)
+        weights = convert_to_tensor(np.ones(fft_length) if window is None else window, dtype)
     if window is None:
         return weights
     if shape_of(weights) != (sequence_length,):
