@@ -22,7 +22,6 @@ _SORTED = "a serialized message always has its features in the order of their na
 _ROWS_CHECKED = "row splits are always checked"
 _NO_SHARING = "a table belongs to its object"
 _TABLES_SAVED = "a checkpoint stores every table that it is given, as TensorFlow's do in any case"
-_SORTED_IDS = "a performance hint: ids may come in any order"
 _FEATURES = "AutoGraph always converts every construct that it supports"
 
 _CHECKED = "arguments are always checked"
@@ -156,10 +155,6 @@ ACCEPTED: dict[str, dict[str, str]] = {
         "x_density": "of the size on paper, which decoders ignore",
         "y_density": "of the size on paper, which decoders ignore",
     },
-    "taut.keras.backend.ops.math.segment_max": {"sorted": _SORTED_IDS},
-    "taut.keras.backend.ops.math.segment_min": {"sorted": _SORTED_IDS},
-    "taut.keras.backend.ops.math.segment_prod": {"sorted": _SORTED_IDS},
-    "taut.keras.backend.ops.math.segment_sum": {"sorted": _SORTED_IDS},
     "taut.keras.backend.ops.numpy.sorting.isin": {"assume_unique": "a performance hint: the result is the same"},
     "taut.keras.backend.ops.numpy.sorting.unique": {"sorted": "the result is always sorted, which False allows"},
     "taut.keras.backend.recurrent.rnn": {"input_length": "the size of the time axis is always known"},

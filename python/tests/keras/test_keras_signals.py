@@ -59,6 +59,29 @@ def test_pieces_of_a_signal_come_back(rng, window, center):
     np.testing.assert_allclose(complex_of(pieces)[:, 3], np.fft.rfft(around[:, 12:28] * weights), atol=1e-9)
 
 
+# Keras 3.15 on TensorFlow 2.21.
+ENDS = {
+    "hann": [0.0, 0.0, 1.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 5.5, 0.0],
+    "hamming": [0.0, 0.012719, 1.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 9.936407, 5.5, 0.0],
+}
+
+
+@pytest.mark.parametrize("window", ENDS)
+def test_the_ends_of_a_signal_are_damped_as_with_tensorflow(window):
+    signal = np.arange(1.0, 13.0)
+    pieces = ops.stft(signal, 4, 2, 6, window=window, center=False)
+    back = ops.istft(pieces, 4, 2, 6, window=window, center=False)
+    np.testing.assert_allclose(back.numpy(), ENDS[window], atol=1e-6)
+
+
+def test_a_window_of_odd_length_is_symmetric_as_with_tensorflow():
+    real, imaginary = ops.stft(np.arange(1.0, 9.0), 5, 2, 6, center=False)
+    # Keras 3.15 on TensorFlow 2.21.
+    np.testing.assert_allclose(real.numpy(), [[6.0, -3.0, 0.0, 0.0], [10.0, -4.5, -0.5, 0.0]], atol=1e-6)
+    expected = [[0.0, -3.464102, 1.732051, 0.0], [0.0, -6.062178, 2.598076, 0.0]]
+    np.testing.assert_allclose(imaginary.numpy(), expected, atol=1e-6)
+
+
 def test_a_spectrogram_is_a_layer(rng):
     layer = keras.layers.MelSpectrogram(num_mel_bins=8, sampling_rate=800, sequence_stride=8, fft_length=32)
     made = layer(rng.normal(size=(2, 100)).astype("float32"))

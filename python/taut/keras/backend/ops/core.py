@@ -108,6 +108,10 @@ def slice(inputs: Any, start_indices: Any, shape: Sequence[int]) -> tf.Tensor:
     for axis, (start, size) in enumerate(zip(starts_of(start_indices), shape)):
         whole = shape_of(x)[axis]
         if isinstance(start, int):
+            if start < 0 or size < -1 or start + size > whole:
+                raise ValueError(
+                    f"`slice` must stay within [0, {whole}) of axis {axis}. Received: start={start} and size={size}"
+                )
             x = slice_axis(x, axis, start, whole if size == -1 else start + size)
         elif size == -1:
             raise ValueError("`slice` in a traced function needs a known size where the start is a tensor, got -1.")

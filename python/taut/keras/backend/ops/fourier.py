@@ -8,7 +8,7 @@ import numpy as np
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, floating, shape_of, slice_axis, type_of
-from taut.keras.backend.ops.numpy.shapes import moveaxis, swapaxes
+from taut.keras.backend.ops.numpy.shapes import swapaxes
 
 Complex = tuple[tf.Tensor, tf.Tensor]
 
@@ -115,20 +115,18 @@ def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> tf.
     return tf.signal.frame(x, sequence_length, sequence_stride)
 
 
-RAISED = {"hann": 0.5, "hamming": 0.54}
-"""The mean of raised-cosine windows."""
+WINDOWS = {"hann": tf.signal.hann_window, "hamming": tf.signal.hamming_window}
+"""The windows that have names. As with TensorFlow, those of odd length are symmetric."""
 
 
 def window_of(window: Any, sequence_length: int, fft_length: int, dtype: Any) -> tf.Tensor:
     """The window's weights, centred in `fft_length` elements."""
     if isinstance(window, str):
-        if window not in RAISED:
-            raise ValueError(f"`window` must be one of {sorted(RAISED)}, a vector, or None. Received: {window!r}")
-        turns = np.arange(sequence_length) * (2.0 * np.pi / sequence_length)
-        weights = RAISED[window] - (1.0 - RAISED[window]) * np.cos(turns)
+        if window not in WINDOWS:
+            raise ValueError(f"`window` must be one of {sorted(WINDOWS)}, a vector, or None. Received: {window!r}")
+        weights = WINDOWS[window](sequence_length, periodic=True, dtype=dtype)
     else:
-        weights = np.ones(fft_length) if window is None else window
-    weights = convert_to_tensor(weights, dtype)
+        weights = convert_to_tensor(np.ones(fft_length) if window is None else window, dtype)
     if window is None:
         return weights
     if shape_of(weights) != (sequence_length,):
@@ -173,27 +171,19 @@ def istft(
     window: Any = "hann",
     center: bool = True,
 ) -> tf.Tensor:
-    """Computes the inverse of `stft` by overlap-add, normalized by the squared windows."""
+    """Computes the inverse of `stft` by adding overlapping sequences. Windows are normalized as if sequences overlapped
+    everywhere: the ends of a signal, which fewer sequences cover, are damped, as with TensorFlow.
+    """
     pieces = irfft(x, fft_length)
     if len(pieces.shape) < 2:
         raise ValueError(f"`istft` needs rank >= 2. Received: {shape_of(pieces)}")
-    weights = window_of(window, sequence_length, fft_length, pieces.dtype)
-    signal = overlap_add(pieces * weights, sequence_stride)
     if window is not None:
-        squares = tf.broadcast_to(tf.square(weights), shape_of(pieces)[-2:])
-        total = overlap_add(squares, sequence_stride)
-        signal = signal / tf.where(total > 1e-10, total, 1.0)
+        weights = window_of(window, sequence_length, fft_length, pieces.dtype)
+        inverse = tf.signal.inverse_stft_window_fn(sequence_stride, lambda length, dtype: weights)
+        pieces = pieces * inverse(fft_length, dtype=pieces.dtype)
+    signal = tf.signal.overlap_and_add(pieces, sequence_stride)
     whole = shape_of(signal)[-1]
     start = fft_length // 2 if center else 0
     if length is not None:
         return slice_axis(signal, -1, start, min(start + length, whole))
     return slice_axis(signal, -1, start, whole - start)
-
-
-def overlap_add(pieces: tf.Tensor, stride: int) -> tf.Tensor:
-    """Adds overlapping sequences `[..., count, length]` into one signal."""
-    *front, count, length = shape_of(pieces)
-    places = (np.arange(count)[:, None] * stride + np.arange(length)).reshape(-1)
-    flat = moveaxis(tf.reshape(pieces, [*front, count * length]), -1, 0)
-    whole = length + stride * (count - 1)
-    return moveaxis(tf.math.unsorted_segment_sum(flat, convert_to_tensor(places, "int32"), whole), 0, -1)

@@ -109,7 +109,8 @@ def resize(
         )
         around = [[0, 0] for _ in x.shape]
         for axis, part, whole in ((rows, height, outer[0]), (columns, width, outer[1])):
-            around[axis] = [(whole - part) // 2, whole - part - (whole - part) // 2]
+            # The same on both sides, as with TensorFlow: an odd remainder is stretched.
+            around[axis] = [(whole - part) // 2] * 2
         x = tf.pad(x, around, constant_values=fill_value)
     if interpolation != "nearest":
         x = floating(x)

@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, is_float, known_value, shape_of
-from taut.keras.backend.ops.linalg import slogdet
+from taut.keras.backend.convert import convert_to_tensor, floating, known_value, shape_of
 
 
-def segments(reduce, data: Any, segment_ids: Any, num_segments: int | None) -> tf.Tensor:
-    """Applies a segment reduction. Without `num_segments`, a traced function runs op by op if it computes the ids."""
+def segments(kind: str, data: Any, segment_ids: Any, num_segments: int | None, sorted: bool) -> tf.Tensor:
+    """Applies a segment reduction. Without `num_segments`, a traced function runs op by op if it computes the ids. Empty
+    segments are those of TensorFlow: 0 for ids that are sorted, else the value that the reduction starts from.
+    """
     data = convert_to_tensor(data)
     segment_ids = convert_to_tensor(segment_ids, "int32")
     if num_segments is None:
+        if sorted:
+            return getattr(tf.math, f"segment_{kind}")(data, segment_ids)
         num_segments = int(known_value(segment_ids, "num_segments").max(initial=-1)) + 1
-    return reduce(data, segment_ids, int(num_segments))
+    return getattr(tf.math, f"unsorted_segment_{kind}")(data, segment_ids, int(num_segments))
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
     """Computes the sum of the rows with equal ids."""
-    return segments(tf.math.unsorted_segment_sum, data, segment_ids, num_segments)
+    return segments("sum", data, segment_ids, num_segments, sorted)
 
 
 def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
-    """Computes the maximum of the rows with equal ids; minus infinity for empty segments."""
-    return segments(or_infinite(tf.math.unsorted_segment_max, -math.inf), data, segment_ids, num_segments)
+    """Computes the maximum of the rows with equal ids."""
+    return segments("max", data, segment_ids, num_segments, sorted)
 
 
 def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
-    """Computes the minimum of the rows with equal ids; infinity for empty segments."""
-    return segments(or_infinite(tf.math.unsorted_segment_min, math.inf), data, segment_ids, num_segments)
-
-
-def or_infinite(reduce: Callable, value: float) -> Callable:
-    """A segment reduction that gives an infinity for empty floating-point segments instead of the type's limit."""
-
-    def apply(data, segment_ids, count):
-        found = reduce(data, segment_ids, count)
-        if not is_float(data):
-            return found
-        sizes = tf.math.unsorted_segment_sum(tf.ones_like(segment_ids), segment_ids, count)
-        empty = tf.reshape(tf.equal(sizes, 0), [count] + [1] * (len(found.shape) - 1))
-        return tf.where(empty, value, found)
-
-    return apply
+    """Computes the minimum of the rows with equal ids."""
+    return segments("min", data, segment_ids, num_segments, sorted)
 
 
 def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
     """Computes the product of the rows with equal ids."""
-    return segments(tf.math.unsorted_segment_prod, data, segment_ids, num_segments)
+    return segments("prod", data, segment_ids, num_segments, sorted)
 
 
 def top_k(x: Any, k: int, sorted: bool = True) -> tuple[tf.Tensor, tf.Tensor]:
@@ -101,5 +88,5 @@ def erfinv(x: Any) -> tf.Tensor:
 
 
 def logdet(x: Any) -> tf.Tensor:
-    """Computes the logarithm of the absolute determinant."""
-    return slogdet(x)[1]
+    """Computes the logarithm of the determinant of positive definite matrices; others are an error."""
+    return tf.linalg.logdet(floating(x))

@@ -66,7 +66,7 @@ def interpolate(
         raise ValueError(f"Invalid `fill_mode`: {fill_mode}. Expected one of {FILL_MODES}.")
     corners = []
     for x in coordinates:
-        low = tf.floor(x + 0.5 if order == 0 else x)
+        low = tf.round(x) if order == 0 else tf.floor(x)
         corners.append([(low, None)] if order == 0 else [(low, 1.0 - (x - low)), (low + 1.0, x - low)])
     total: Any = None
     for corner in itertools.product(*corners):
@@ -104,8 +104,11 @@ def sample_images(
     fill_mode: str,
     fill_value: float,
     data_format: str | None,
+    whole: Callable = tf.round,
 ) -> tf.Tensor:
-    """Images whose pixel at column x and row y is read at `place(x, y)`: columns and rows, for each image."""
+    """Images whose pixel at column x and row y is read at `place(x, y)`: columns and rows, for each image. `whole` rounds the
+    pixels of images of integers.
+    """
     if interpolation not in ORDERS:
         raise ValueError(f"Invalid `interpolation`: {interpolation}. Expected one of {sorted(ORDERS)}.")
     images = convert_to_tensor(images)
@@ -130,8 +133,45 @@ def sample_images(
     order = ORDERS[interpolation]
     made = interpolate(read, [rows, columns], (height, width), order, fill_mode, fill_value, trailing=1)
     made = tf.transpose(made, [0, 3, 1, 2]) if first else made
-    made = tf.cast(made if is_float(images) else tf.round(made), images.dtype)
+    made = tf.cast(made if is_float(images) else whole(made), images.dtype)
     return made if len(images.shape) == 4 else made[0]
+
+
+def project_images(
+    images: tf.Tensor,
+    transforms: tf.Tensor,
+    interpolation: str,
+    fill_mode: str,
+    fill_value: float,
+    data_format: str | None,
+) -> tf.Tensor:
+    """Projective transforms as TensorFlow's: coordinates are brought into the image before they are interpolated between,
+    halves are rounded away from zero, and pixels of integers are truncated.
+    """
+    height, width = plane_of(images, data_format)[-2:]
+    project = projection(transforms)
+
+    def place(x, y):
+        places = [into_image(each, size, fill_mode) for each, size in zip(project(x, y), (width, height))]
+        if interpolation == "nearest":
+            places = [tf.where(each < 0, tf.math.ceil(each - 0.5), tf.floor(each + 0.5)) for each in places]
+        return places
+
+    return sample_images(images, place, interpolation, fill_mode, fill_value, data_format, tf.identity)
+
+
+def into_image(x: tf.Tensor, size: int, fill_mode: str) -> tf.Tensor:
+    """Brings coordinates along an axis of `size` pixels into [0, size - 1], as TensorFlow's projective transforms do."""
+    last = size - 1
+    if fill_mode == "reflect":
+        x = tf.math.floormod(x, 2.0 * size)
+        x = tf.minimum(x, 2.0 * size - 1.0 - x)
+    elif fill_mode == "wrap":
+        turns = tf.floor(tf.abs(x) / max(last, 1))
+        x = tf.where(x < 0, x + (turns + 1.0) * size, tf.where(x > last, x - turns * size, x))
+    elif fill_mode != "nearest":
+        return x
+    return tf.clip_by_value(x, 0.0, float(last))
 
 
 def projection(transforms: tf.Tensor) -> Callable:
@@ -166,7 +206,7 @@ def affine_transform(
         raise ValueError(
             f"`transform` must have 8 elements along its last axis. Received: transform.shape={shape_of(transform)}"
         )
-    return sample_images(images, projection(transform), interpolation, fill_mode, fill_value, data_format)
+    return project_images(images, transform, interpolation, fill_mode, fill_value, data_format)
 
 
 def compute_homography_matrix(start_points: Any, end_points: Any) -> tf.Tensor:
@@ -201,8 +241,8 @@ def perspective_transform(
         raise ValueError(
             f"`start_points` and `end_points` must have one shape. Received: {shape_of(start)} and {shape_of(end)}"
         )
-    place = projection(compute_homography_matrix(start, end))
-    return sample_images(images, place, interpolation, "constant", fill_value, data_format)
+    transform = compute_homography_matrix(start, end)
+    return project_images(images, transform, interpolation, "constant", fill_value, data_format)
 
 
 def gaussian_blur(
@@ -219,14 +259,11 @@ def gaussian_blur(
     widths = tf.unstack(convert_to_tensor(sigma, x.dtype))
     across, down = (gaussian(size, width, x.dtype) for size, width in zip(kernel_size, widths))
     channels = shape_of(x)[-1 if data_format == "channels_last" else 1]
-    kernel = tf.broadcast_to((down[:, None] * across)[..., None, None], [*size_pair(kernel_size), channels, 1])
+    # Keras takes the rows and columns of the product in this order: kernels that are not square are permuted.
+    kernel = tf.reshape(down[:, None] * across, [*kernel_size, 1, 1])
+    kernel = tf.tile(kernel, [1, 1, channels, 1])
     made = tf.cast(depthwise_conv(x, kernel, 1, "same", data_format), images.dtype)
     return made if len(images.shape) == 4 else made[0]
-
-
-def size_pair(kernel_size: Sequence[int]) -> tuple[int, int]:
-    """Rows and columns of a kernel, which is given as (columns, rows)."""
-    return int(kernel_size[1]), int(kernel_size[0])
 
 
 def gaussian(size: int, width: tf.Tensor, dtype: Any) -> tf.Tensor:

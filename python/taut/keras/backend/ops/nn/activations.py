@@ -174,7 +174,9 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> tf.Tensor:
 
 
 def sparsemax(x: Any, axis: int = -1) -> tf.Tensor:
-    """Projects onto the probability simplex: like softmax, with zeros for elements far below the maximum."""
+    """Sparsemax as Keras defines it: the threshold is the mean of the cumulative sums of the support, less 1, where that of
+    the projection onto the probability simplex has the last of them. Results agree for a support of one element.
+    """
     x = floating(x)
     count = shape_of(x)[axis]
     ranks = tf.reshape(tf.cast(tf.range(1, count + 1), x.dtype), broadcast_shape(axis, len(x.shape)))
@@ -182,5 +184,5 @@ def sparsemax(x: Any, axis: int = -1) -> tf.Tensor:
     sums = tf.math.cumsum(ordered, axis=axis)
     inside = tf.cast(tf.greater(ranks * ordered, sums - 1.0), x.dtype)
     size = tf.reduce_sum(inside, axis=axis, keepdims=True)
-    level = (tf.reduce_sum(ordered * inside, axis=axis, keepdims=True) - 1.0) / size
+    level = (tf.reduce_sum(sums * inside, axis=axis, keepdims=True) - 1.0) / size
     return tf.maximum(x - level, 0.0)

@@ -35,7 +35,7 @@ def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False
 
 @recorded
 def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> tf.Tensor:
-    """Computes the cross-entropy for integer targets."""
+    """Computes the cross-entropy for integer targets. Probabilities are clipped, then normalized, as with TensorFlow."""
     output, from_logits = logits_of(convert_to_tensor(output), from_logits, "sparse_categorical_crossentropy")
     target = convert_to_tensor(target, "int32")
     if len(target.shape) == len(output.shape) and shape_of(target)[-1] == 1:
@@ -47,15 +47,14 @@ def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool 
             "Arguments `target` and `output` must have the same shape up until the last dimension. Received: "
             f"target.shape={shape_of(target)}, output.shape={shape_of(output)}"
         )
-    if from_logits and axis in (-1, len(output.shape) - 1):
+    if not from_logits:
+        output = tf.math.log(clip_probabilities(output))
+    if axis in (-1, len(output.shape) - 1):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=output)
     # A label out of range has no one in its one-hot row: its loss would be 0.
     in_range = tf.reduce_all((target >= 0) & (target < classes))
     tf.debugging.Assert(in_range, [f"labels must be in [0, {classes})"])
-    if from_logits:
-        logs = tf.nn.log_softmax(output, axis=axis)
-    else:
-        logs = tf.math.log(clip_probabilities(output / tf.reduce_sum(output, axis=axis, keepdims=True)))
+    logs = tf.nn.log_softmax(output, axis=axis)
     return -tf.reduce_sum(tf.one_hot(target, classes, axis=axis, dtype=output.dtype) * logs, axis=axis)
 
 

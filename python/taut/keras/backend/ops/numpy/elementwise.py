@@ -249,13 +249,13 @@ def fmin(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def clip(x: Any, x_min: Any, x_max: Any) -> tf.Tensor:
-    """Clamps elements to [x_min, x_max]."""
+    """Clamps elements to [x_min, x_max]; to `x_min` if it is greater than `x_max`, as with TensorFlow."""
     x = convert_to_tensor(x)
     if type_of(x) == "bool":
         x = tf.cast(x, "int32")
-    if x_min is not None:
-        x = tf.maximum(x, convert_to_tensor(x_min, x.dtype))
-    return x if x_max is None else tf.minimum(x, convert_to_tensor(x_max, x.dtype))
+    if x_max is not None:
+        x = tf.minimum(x, convert_to_tensor(x_max, x.dtype))
+    return x if x_min is None else tf.maximum(x, convert_to_tensor(x_min, x.dtype))
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None) -> Any:

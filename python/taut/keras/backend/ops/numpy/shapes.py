@@ -261,8 +261,8 @@ def hstack(xs: Sequence[Any]) -> tf.Tensor:
 
 
 def vstack(xs: Sequence[Any]) -> tf.Tensor:
-    """Concatenates along the first axis."""
-    return tf.concat([at_least(x, 2) for x in promote(*xs)], axis=0)
+    """Concatenates along the first axis; vectors to a vector, as with TensorFlow."""
+    return tf.concat(promote(*xs), axis=0)
 
 
 def dstack(xs: Sequence[Any]) -> tf.Tensor:

@@ -115,8 +115,12 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
             "bincount: in a traced function, values must be less than minlength, which is the length of the result"
         )
         tf.debugging.assert_less(x, length, message=message)
+        tf.debugging.assert_non_negative(x, message="bincount: values must be >= 0")
     else:
-        length = max(length, int(known_value(x, "minlength").max(initial=-1)) + 1)
+        values = known_value(x, "minlength")
+        if values.min(initial=0) < 0:
+            raise ValueError(f"bincount: values must be >= 0, got {values.min()}")
+        length = max(length, int(values.max(initial=-1)) + 1)
     count = shape_of(rows)[0]
     counted = tf.ones(rows.shape, "int32") if weights is None else tf.reshape(convert_to_tensor(weights), rows.shape)
     places = rows + np.arange(count, dtype="int32")[:, None] * length
