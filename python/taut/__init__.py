@@ -11,10 +11,13 @@ from __future__ import annotations
 import os as _os
 import typing as _typing
 
+import numpy as _numpy
+
 from . import _native
 
-# Errors, plans and profiles name the caller's lines, not the package's.
+# Errors, plans and profiles name the caller's lines, not the package's, nor NumPy's that asks for a tensor's array.
 _native.pass_over(_os.path.dirname(__file__) + _os.sep)
+_native.pass_over(_os.path.dirname(_numpy.__file__) + _os.sep)
 
 from . import _namespace, _op as _op, dtypes as dtypes, errors as errors, memory as memory, nest as nest  # noqa: E402
 from .string_tensor import StringTensor as _StringTensor  # noqa: E402, F401  The module adds its methods.

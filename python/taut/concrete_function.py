@@ -260,9 +260,10 @@ class ConcreteFunction:
     def _bound(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments in the order of the signature, with those that were left out."""
         is_bound = [not _has_specs(arg) for arg in self._args]
-        if any(is_bound) and len(args) == len(self._args) - sum(is_bound) and not kwargs:
+        takes_names = any(map(_has_specs, self._kwargs.values()))
+        if any(is_bound) and len(args) == len(self._args) - sum(is_bound) and not kwargs and not takes_names:
             given = iter(args)
-            return tuple(own if bound else next(given) for own, bound in zip(self._args, is_bound)), kwargs
+            return tuple(own if bound else next(given) for own, bound in zip(self._args, is_bound)), self._kwargs
         signature = self._function._signature
         if signature is None or (len(args) == len(self._args) and not kwargs and not self._kwargs):
             return args, kwargs

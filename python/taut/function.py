@@ -8,7 +8,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -476,7 +476,7 @@ class Function:
             fitted = given if any(isinstance(leaf, TypeSpec) for leaf in flat) else _typed_argument(spec, given)
             wanted, found = nest.flatten(spec), nest.flatten(fitted)
             if len(wanted) != len(found):
-                raise TypeError(f"input_signature: expected {spec}, got {given!r}\n  at {_native.calling_line()}")
+                _refuse_argument(spec, given)
             for one, leaf in zip(wanted, found):
                 if not isinstance(one, (DatasetSpec, IteratorSpec)):
                     _check_argument(one, leaf)
@@ -612,7 +612,7 @@ def _typed_argument(spec: Any, given: Any) -> Any:
     if isinstance(spec, (DatasetSpec, IteratorSpec)):
         found = given.type_spec() if hasattr(type(given), "type_spec") else given
         if not spec.is_compatible_with(found):
-            raise TypeError(f"input_signature: expected {spec}, got {found!r}\n  at {_native.calling_line()}")
+            _refuse_argument(spec, found)
         return given
     if isinstance(spec, TensorSpec):
         if isinstance(given, _native.Variable):
@@ -629,13 +629,19 @@ def _typed_argument(spec: Any, given: Any) -> Any:
     if isinstance(spec, (list, tuple)) and isinstance(given, (list, tuple)) and len(spec) == len(given):
         parts = [_typed_argument(one, part) for one, part in zip(spec, given)]
         return type(given)(*parts) if hasattr(given, "_fields") else type(given)(parts)
+    if isinstance(given, (dict, list, tuple)):
+        _refuse_argument(spec, given)
     return given
 
 
 def _check_argument(spec: Any, given: Any) -> None:
     """Raises TypeError if an argument does not fit its spec."""
     if not spec.is_compatible_with(given):
-        raise TypeError(f"input_signature: expected {spec}, got {given!r}\n  at {_native.calling_line()}")
+        _refuse_argument(spec, given)
+
+
+def _refuse_argument(spec: Any, given: Any) -> NoReturn:
+    raise TypeError(f"input_signature: expected {spec}, got {given!r}\n  at {_native.calling_line()}")
 
 
 def _parts(signature: Any) -> list:

@@ -44,6 +44,11 @@ class TensorSpec(TypeSpec):
         return self._name
 
     @property
+    def value_type(self) -> type:
+        """The class of the values."""
+        return _native.Tensor
+
+    @property
     def ndim(self) -> int | None:
         """The number of dimensions; None if it is not known."""
         return self._shape.rank

@@ -276,7 +276,9 @@ def gradients(
     through the ops that computed them, but `xs` may be among them.
     """
     if not _native.is_tracing():
-        raise RuntimeError("tf.gradients works only in a traced function: use tf.GradientTape")
+        raise RuntimeError(
+            "tf.gradients works only in a traced function, not in one that runs op by op: use tf.GradientTape"
+        )
     try:
         found = _native.gradients(ys, xs, grad_ys, nest.flatten([] if stop_gradients is None else stop_gradients))
     except DynamicShapeError as reason:

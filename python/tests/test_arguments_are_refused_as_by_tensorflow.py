@@ -1,5 +1,9 @@
 """What TensorFlow 2.21 refuses is no result here: no argument is cut, broadcast or ignored in silence."""
 
+import dataclasses
+import os
+import types
+
 import numpy as np
 import pytest
 
@@ -137,3 +141,51 @@ def test_a_concrete_function_of_ragged_tensors_checks_its_arguments():
     assert of_sparse(SPARSE).shape == [3, 4]
     with pytest.raises(TypeError):
         of_sparse()
+
+
+@dataclasses.dataclass
+class Settings:
+    rate: float
+
+
+@pytest.mark.parametrize(
+    "argument", [{1, 2}, bytearray(b"a"), Settings(0.5), [Settings(0.5)], types.SimpleNamespace(rate=0.5)]
+)
+def test_an_argument_that_may_change_and_cannot_be_compared_is_refused(argument):
+    f = tf.function(lambda x, other: x)
+    with pytest.raises(TypeError, match=r"must be hashable, got .*\n  at .*test_arguments_are_refused.*\n  help: pass"):
+        f(tf.constant(1.0), argument)
+
+
+def test_hashable_objects_are_arguments():
+    f = tf.function(lambda x, other: x * len(other))
+    assert [float(f(2.0, other)) for other in (frozenset({1}), b"ab", range(3), {"a": 1})] == [2.0, 4.0, 6.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "argument", [{"a": [1.0]}, {"a": [1.0], "c": [1]}, {"a": [1.0], "b": [1], "c": 1}, {"a": [1.0], "b": [1, 2]}, 3.0]
+)
+def test_an_argument_has_the_structure_of_the_input_signature(argument):
+    spec = {"a": tf.TensorSpec([None]), "b": [tf.TensorSpec([], tf.int32)]}
+    f = tf.function(lambda d: tf.reduce_sum(d["a"]), input_signature=[spec])
+    assert float(f({"a": [1.0, 2.0], "b": [1]})) == 3.0
+    with pytest.raises(TypeError, match="input_signature|by its input signature"):
+        f(argument)
+
+
+def test_a_number_of_another_type_is_not_assigned():
+    counter = tf.Variable(1)
+    for assign in (counter.assign, counter.assign_add, counter.assign_sub):
+        with pytest.raises(TypeError, match="must be assigned values of its type, got 2.5"):
+            assign(2.5)
+    assert counter.assign(True).numpy() == 1
+
+
+def test_errors_in_numpys_functions_name_the_line_that_calls_them():
+    @tf.function
+    def f(x):
+        return np.sort(x)  # this line
+
+    line = f.python_function.__code__.co_firstlineno + 2
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match=rf"at .*{os.path.basename(__file__)}:{line}\n"):
+        f(tf.constant([2.0, 1.0]))

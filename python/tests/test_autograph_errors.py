@@ -83,7 +83,8 @@ def a_list_that_grows(x):
 def nothing_at_first(x):
     best = None
     for row in x:
-        best = row
+        if row > 1:
+            best = row
     return best
 
 
@@ -95,7 +96,7 @@ MISTAKES = [
     (many_truths, ValueError, "`if` needs a scalar condition", "if x > 0"),
     (a_loop_that_changes_types, TypeError, "`y`", "while"),
     (a_list_that_grows, ValueError, "`parts`", "for row"),
-    (nothing_at_first, ValueError, "`best`", "for row"),
+    (nothing_at_first, ValueError, "`best`", "if row"),
 ]
 
 

@@ -157,3 +157,20 @@ def test_a_hint_makes_no_integers_of_floats():
     assert tf.convert_to_tensor(1.0, dtype_hint=tf.int32).dtype == tf.float32
     assert tf.convert_to_tensor(1, dtype_hint=tf.float32).dtype == tf.float32
     assert tf.convert_to_tensor([1, 2], dtype_hint=tf.int64).dtype == tf.int64
+
+
+def test_a_concrete_function_keeps_named_values_that_are_no_tensors():
+    @tf.function
+    def f(x, n=2, *, negative=True):
+        return -x * n if negative else x * n
+
+    g = f.get_concrete_function(tf.TensorSpec([None], name="given"), negative=False)
+    one = tf.constant([1.0])
+    assert g(one).numpy().tolist() == g(given=one).numpy().tolist() == g(one, negative=False).numpy().tolist() == [2.0]
+    assert g.structured_input_signature == ((tf.TensorSpec([None], name="given"), 2), {"negative": False})
+    with pytest.raises(TypeError, match="expected False, which is part of the signature, got True"):
+        g(one, 2, negative=True)
+
+
+def test_the_class_of_the_values_of_a_spec():
+    assert tf.TensorSpec([None]).value_type is tf.Tensor

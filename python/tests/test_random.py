@@ -180,3 +180,10 @@ def test_integers_of_a_whole_type(dtype):
         assert made.numpy().min() == limits.min and made.numpy().max() == limits.max
     else:
         assert stats.kstest(parts, "uniform").pvalue > CHANCE
+
+
+def test_a_generator_is_made_from_the_state_and_the_algorithm_of_another():
+    one = tf.random.Generator.from_seed(3)
+    other = tf.random.Generator.from_state(one.state, one.algorithm)
+    assert one.algorithm == 1
+    assert one.normal([3]).numpy().tolist() == other.normal([3]).numpy().tolist()

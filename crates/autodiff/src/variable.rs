@@ -381,10 +381,12 @@ impl Variable {
         let value = match value {
             Operand::Tensor(value) => value,
             Operand::Scalar(scalar) => {
-                if promote_scalar(self.dtype(), scalar) != self.dtype() || !scalar.fits(self.dtype()) {
+                let is_of_its_type = promote_scalar(self.dtype(), scalar) == self.dtype();
+                if !is_of_its_type || !scalar.fits(self.dtype()) {
                     let message =
                         format!("the variable {self} must be assigned values of its type, got {scalar}");
-                    let error = Error::value(message).help("cast the value");
+                    let kind = if is_of_its_type { ErrorKind::Value } else { ErrorKind::DType };
+                    let error = Error::new(kind, message).help("cast the value");
                     return Err(error.in_op(name, [self.spec()]).at(at));
                 }
                 broadcast_to(Tensor::constant(scalar, self.dtype())?, self.shape().clone())?

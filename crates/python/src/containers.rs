@@ -1,6 +1,8 @@
 //! Python's containers: what a [`Tree`] keeps of dicts, named tuples and extension types, beside their parts.
 
-use crate::nest::{StaticValue, Tree, composite};
+use crate::line;
+use crate::nest::{Leaves, StaticValue, Tree, composite};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
@@ -112,4 +114,20 @@ fn name_containers(py: Python<'_>, tree: &Tree, names: &mut String, others: &mut
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses an argument of a function that compares by its content, which may change: a signature could not tell.
+pub fn check_hashable(object: &Bound<'_, PyAny>, leaves: Leaves) -> PyResult<()> {
+    if leaves != Leaves::Arguments
+        || !object.get_type().getattr(pyo3::intern!(object.py(), "__hash__"))?.is_none()
+    {
+        return Ok(());
+    }
+    let class = object.get_type().name()?;
+    Err(PyTypeError::new_err(format!(
+        "arguments other than tensors and their structures must be hashable, got {} of the class {class}\n  at {}\n  help: \
+         pass the values in it, or an object that does not change (a frozen dataclass, a tuple, a frozenset)",
+        object.repr()?,
+        line::here(object.py())
+    )))
 }

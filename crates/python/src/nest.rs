@@ -1,7 +1,7 @@
 //! Nested Python structures for the engine: tensors, variables and other values in lists, tuples and dicts.
 
 use crate::array::{Array, ArrayValue, is_shape, read, wrap};
-use crate::containers::{DictForm, TRACED, named_tuple};
+use crate::containers::{DictForm, TRACED, check_hashable, named_tuple};
 use crate::convert;
 use crate::numpy::Memory;
 use crate::strings;
@@ -348,6 +348,7 @@ impl Tree {
         {
             return Ok(Tree::Tensor(convert::tensor_of(object, None, memory)?));
         }
+        check_hashable(object, leaves)?;
         Ok(Tree::Value(StaticValue::of(object)))
     }
 

@@ -72,6 +72,11 @@ class Generator:
         """The state: a variable of two integers, which `from_state` takes."""
         return self._state
 
+    @property
+    def algorithm(self) -> int:
+        """The number of the algorithm, which `from_state` takes: that of `tf.random.Algorithm.PHILOX`."""
+        return Algorithm.PHILOX.value
+
     def reset(self, state: Any) -> None:
         """Resets the generator to the state of another one."""
         self._state.assign(seed_key("Generator.reset", state))

@@ -84,10 +84,10 @@ class Statement:
             self.set(tuple(last))
 
     def _run(self, loop: Callable[[list, Callable, Callable], list], start: list) -> list:
-        plan, tried = values.guess(start), False
+        plan, tried, start = values.guess(start), False, list(start)
         numbers: set[int] = set()
         ends: list = []
-        for _ in range(6):
+        for _ in range(6 + start.count(None)):
             attempt = _Attempt(self, start, plan, numbers, ends)
             try:
                 done = self._checked(loop, start, plan, attempt)
@@ -102,6 +102,9 @@ class Statement:
                 if tried or not numbers:
                     raise
                 tried = True
+            except _NoneIsReplaced as found:
+                start[found.position] = values.NoneBefore(self.names[found.position])
+                plan, tried, numbers = values.guess(start), False, set()
         message = f"the variables of this `{self.what}` must have the same types each time it is traced"
         raise ValueError(values.problem(message, "initialize them with tensors before the loop"))
 
@@ -118,7 +121,8 @@ class Statement:
             lambda states: attempt.enter(states[:-1]),
             lambda: [*attempt.leave(), _native.as_tensor(True)],
         )
-        reason = f"`{made[0]}` is set only inside this `{self.what}`, which ran no step"
+        how = "None before" if values.NoneBefore in map(type, start) else "set only inside"
+        reason = f"`{made[0]}` is {how} this `{self.what}`, which ran no step"
         raw.ensure(has_run, values.problem(reason, f"set `{made[0]}` before the loop"))
         return done
 
@@ -188,6 +192,14 @@ class Statement:
         return made
 
 
+class _NoneIsReplaced(Exception):  # noqa: N818
+    """A variable that is None before the loop has tensors after a step."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__()
+        self.position = position
+
+
 class _Attempt:
     """A trace of a loop's body with a plan, or with some numbers unconverted to find their types."""
 
@@ -206,6 +218,9 @@ class _Attempt:
         """The tensors of the variables after a step."""
         self._ends[:] = self._statement.get()
         names = self._statement.names
+        for k, (before, after) in enumerate(zip(self._start, self._ends)):
+            if before is None and any(values.slots(after)):
+                raise _NoneIsReplaced(k)
         found = [self._statement.carried(*each) for each in zip(names, self._start, self._ends)]
         if self._numbers or found != self._plan:
             raise RetraceWithPlan(found)

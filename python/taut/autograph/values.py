@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _native, _raw_ops as raw, nest
+from ..errors import DynamicShapeError
 from ..replay import sizes
 from ..tensor_array import is_array
 
@@ -67,6 +68,22 @@ class Unset(Undefined):
     def read(self) -> Any:
         """Raises UnboundLocalError with the reason."""
         raise UnboundLocalError(self.reason)
+
+
+class NoneBefore(Undefined):
+    """A variable that is None before a loop and a tensor after each step: a program for all steps cannot read it."""
+
+    __slots__ = ("line",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.line = _native.calling_line()
+
+    def read(self) -> Any:
+        """Raises DynamicShapeError: the function runs op by op, where the first step reads None."""
+        name = self.symbol_name
+        message = f"`{name}` is None in the first step of a loop and a tensor in the others\n  at {self.line}"
+        raise DynamicShapeError(f"{message}\n  help: set `{name}` to a tensor before the loop")
 
 
 class Skipped(Undefined, NoReturn):
