@@ -183,3 +183,10 @@ def test_generators_take_the_states_of_three_integers():
     assert one.normal([3]).numpy().tolist() == tf.random.Generator.from_seed(7).normal([3]).numpy().tolist()
     drawn = [tf.random.Generator.from_state([1, 2, last], "philox").uniform([2]).numpy().tolist() for last in (3, 4, 3)]
     assert drawn[0] == drawn[2] != drawn[1]
+
+
+def test_coordinates_of_ragged_tensors_are_checked():
+    rows = tf.ragged.constant([[1, 2], [5, 3]])
+    assert tf.gather_nd(rows, [[0, 1], [1, 0]]).numpy().tolist() == [2, 5]
+    with pytest.raises(ValueError, match="bad_indices_policy must be 'ERROR' for ragged tensors"):
+        tf.gather_nd(rows, [[0, 1]], bad_indices_policy="IGNORE")
