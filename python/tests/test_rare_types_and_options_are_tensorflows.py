@@ -190,3 +190,41 @@ def test_coordinates_of_ragged_tensors_are_checked():
     assert tf.gather_nd(rows, [[0, 1], [1, 0]]).numpy().tolist() == [2, 5]
     with pytest.raises(ValueError, match="bad_indices_policy must be 'ERROR' for ragged tensors"):
         tf.gather_nd(rows, [[0, 1]], bad_indices_policy="IGNORE")
+
+
+IMAGE = tf.reshape(tf.cast(tf.range(12), tf.uint8), [2, 2, 3])
+
+
+@pytest.mark.filterwarnings("ignore:.*runs op by op")
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (lambda x: tf.io.decode_png(tf.io.encode_png(x)), IMAGE),
+        (lambda x: tf.io.parse_tensor(tf.io.serialize_tensor(x), tf.float32), tf.constant([1.5, 2.0])),
+        (lambda x: tf.strings.unicode_decode(tf.strings.unicode_encode(x, "UTF-8"), "UTF-8"), tf.constant([97, 241])),
+    ],
+)
+def test_strings_of_traced_numbers(make, value):
+    traced = tf.function(make, autograph=False)
+    assert traced(value).numpy().tolist() == value.numpy().tolist()
+    assert tf.function(lambda: make(value), autograph=False)().numpy().tolist() == value.numpy().tolist()
+
+
+@pytest.mark.filterwarnings("ignore:.*runs op by op")
+def test_scripts_and_jpeg_of_traced_numbers():
+    assert tf.function(tf.strings.unicode_script)(tf.constant([97, 1041])).numpy().tolist() == [25, 8]
+    encode = tf.function(lambda x: tf.io.encode_jpeg(x, quality=100), autograph=False)
+    assert tf.io.extract_jpeg_shape(encode(IMAGE)).numpy().tolist() == [2, 2, 3]
+
+
+def test_rows_of_constants_are_read_in_functions():
+    made = tf.function(lambda: tf.io.decode_csv(["1,2.5,a", "3,,b"], [[0], [1.0], [""]]), autograph=False)()
+    assert [column.numpy().tolist() for column in made] == [[1, 3], [2.5, 1.0], [b"a", b"b"]]
+
+
+def test_embeddings_of_constant_ids_have_a_plan():
+    ids = tf.ragged.constant([[1, 2], [3]])
+    look = tf.function(lambda table: tf.nn.embedding_lookup_sparse(table, ids, None, combiner="mean"), autograph=False)
+    table = tf.reshape(tf.range(8.0), [4, 2])
+    assert look(table).numpy().tolist() == [[3.0, 4.0], [6.0, 7.0]]
+    assert look.plan(tf.TensorSpec([4, 2])).peak_bytes > 0
