@@ -338,8 +338,10 @@ def _batch_gather(params: Any, indices: Any, batch_dims: int) -> Any:
 
 
 @handles("indexing.gather_nd")
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0) -> Any:
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, bad_indices_policy: str = "") -> Any:
     """Selects by coordinates."""
+    if bad_indices_policy not in ("", "DEFAULT", "ERROR"):
+        raise ValueError("gather_nd: bad_indices_policy must be 'ERROR' for ragged tensors")
     if batch_dims:
         raise ValueError("gather_nd: batch_dims must be 0 for ragged tensors")
     if isinstance(indices, RaggedTensor):

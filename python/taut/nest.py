@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import _namespace
+from . import _namespace, _native
+from .indexed_slices import IndexedSlices
 
 
 def is_nested(seq: Any) -> bool:
@@ -48,24 +49,49 @@ def map_parts(func: Callable, structure: Any) -> Any:
     return _like(structure, [func(part) for part in _parts(structure)])
 
 
+def _taken_apart(value: Any) -> tuple[Callable, Sequence] | None:
+    """A ragged or sparse tensor, IndexedSlices or an ExtensionType as what makes one, and its parts; None for another leaf."""
+    kind = type(value)
+    if isinstance(value, IndexedSlices):
+        return kind, (value.values, value.indices, value.dense_shape)
+    if hasattr(kind, "from_nested_row_splits"):
+        # The rows are checked.
+        made = kind.from_nested_row_splits
+        return lambda values, *splits: made(values, splits), (value.flat_values, *value.nested_row_splits)
+    return (kind._taut_from_parts, value._taut_parts()) if hasattr(kind, "_taut_from_parts") else None
+
+
+def _is_component(part: Any) -> bool:
+    """Whether a part holds tensors. Plain values of an ExtensionType, and a shape that is not given, do not."""
+    return isinstance(part, _native.Array) or is_nested(part) or _taken_apart(part) is not None
+
+
+def _components(value: Any) -> list | None:
+    taken = _taken_apart(value)
+    return None if taken is None else [part for part in taken[1] if _is_component(part)]
+
+
 def flatten(structure: Any, expand_composites: bool = False) -> list:
-    """The leaves in order; dicts are ordered by key."""
-    if not is_nested(structure):
-        return [_leaf(structure, expand_composites)]
-    return [leaf for part in _parts(structure) for leaf in flatten(part, expand_composites)]
+    """The leaves in order; dicts are ordered by key. With `expand_composites`, ragged tensors, sparse tensors, IndexedSlices
+    and objects of ExtensionTypes give their components.
+    """
+    if is_nested(structure):
+        parts = _parts(structure)
+    elif not expand_composites or (found := _components(structure)) is None:
+        return [structure]
+    else:
+        parts = found
+    return [leaf for part in parts for leaf in flatten(part, expand_composites)]
 
 
-def _leaf(value: Any, expand_composites: bool) -> Any:
-    """A leaf. IndexedSlices, the only composites, are not expanded into their components."""
-    if expand_composites and hasattr(value, "dense_shape"):
-        raise ValueError("expand_composites must be False for structures with IndexedSlices: they are leaves")
-    return value
-
-
-def _pack(structure: Any, leaves: Any) -> Any:
-    if not is_nested(structure):
+def _pack(structure: Any, leaves: Any, expand_composites: bool) -> Any:
+    if is_nested(structure):
+        return _like(structure, [_pack(part, leaves, expand_composites) for part in _parts(structure)])
+    taken = _taken_apart(structure) if expand_composites else None
+    if taken is None:
         return next(leaves)
-    return _like(structure, [_pack(part, leaves) for part in _parts(structure)])
+    make, parts = taken
+    return make(*(_pack(part, leaves, True) if _is_component(part) else part for part in parts))
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence, expand_composites: bool = False) -> Any:
@@ -73,7 +99,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence, expand_composites:
     count = len(flatten(structure, expand_composites))
     if count != len(flat_sequence):
         raise ValueError(f"the structure needs {count} leaves, got {len(flat_sequence)}")
-    return _pack(structure, iter(flat_sequence))
+    return _pack(structure, iter(flat_sequence), expand_composites)
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
@@ -81,7 +107,11 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     if is_nested(nest1) != is_nested(nest2):
         raise ValueError(f"structures must match, got {nest1!r} and {nest2!r}")
     if not is_nested(nest1):
-        _leaf(nest1, expand_composites), _leaf(nest2, expand_composites)
+        one, other = (_components(nest) if expand_composites else None for nest in (nest1, nest2))
+        if (one is None) != (other is None) or (one is not None and type(nest1) is not type(nest2)):
+            raise ValueError(f"structures must match, got {nest1!r} and {nest2!r}")
+        if one is not None and other is not None:
+            assert_same_structure(one, other, check_types, True)
         return
     if (
         check_types
@@ -98,16 +128,19 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         assert_same_structure(one, other, check_types, expand_composites)
 
 
-def map_structure(func: Callable, *structure: Any, check_types: bool = True, **kwargs: Any) -> Any:
+def map_structure(
+    func: Callable, *structure: Any, check_types: bool = True, expand_composites: bool = False, **kwargs: Any
+) -> Any:
     """Applies a function to corresponding leaves; returns a structure of the results."""
     if not structure:
         raise ValueError("map_structure needs at least one structure")
-    if not is_nested(structure[0]) and len(structure) == 1:
+    if not is_nested(structure[0]) and len(structure) == 1 and not expand_composites:
         return func(structure[0], **kwargs)
     for other in structure[1:]:
-        assert_same_structure(structure[0], other, check_types)
-    flat = [flatten(one) for one in structure]
-    return pack_sequence_as(structure[0], [func(*leaves, **kwargs) for leaves in zip(*flat)])
+        assert_same_structure(structure[0], other, check_types, expand_composites)
+    flat = [flatten(one, expand_composites) for one in structure]
+    results = [func(*leaves, **kwargs) for leaves in zip(*flat)]
+    return pack_sequence_as(structure[0], results, expand_composites)
 
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]

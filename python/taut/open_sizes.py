@@ -193,7 +193,7 @@ class Traces:
 def _described(arguments: Any) -> list[Any]:
     """What of arguments a trace is for. Objects that are not plain values count by their identity."""
     found: list[Any] = []
-    for leaf in nest.flatten(arguments, expand_composites=True):
+    for leaf in nest.flatten(arguments):
         if isinstance(leaf, _native.Array) and not isinstance(leaf, _native.Variable):
             found.append(f"{leaf.dtype.name}{list(sizes(leaf))}")
         else:

@@ -39,6 +39,8 @@ def constant(
     `inner_shape` says otherwise.
     """
     depth, has_scalars = _depth(pylist), _has_scalars(pylist)
+    if depth == 0 and not ragged_rank and not inner_shape:
+        return _native.as_tensor(pylist, dtype)
     inner = None if inner_shape is None else tuple(inner_shape)
     if ragged_rank is None:
         ragged_rank = max(0, depth - 1 - len(inner or ()))

@@ -124,6 +124,10 @@ def to_dense(
     """The tensor, with `default_value` (0 or the empty string) elsewhere."""
     shape = tuple(sp_input.shape)
     indices = np.asarray(sp_input.indices)
+    outside = ((indices < 0) | (indices >= np.asarray(shape, np.int64))).any(1)
+    if outside.any():
+        place = int(outside.argmax())
+        raise InvalidArgumentError(f"index {place} must lie in the shape {shape}, got {indices[place].tolist()}")
     flat = np.ravel_multi_index(tuple(indices.T), shape) if len(indices) else np.zeros(0, np.int64)
     if validate_indices and (np.diff(flat) <= 0).any():
         raise InvalidArgumentError(

@@ -42,6 +42,16 @@ def _positions(x: StringTensor, first: int = 0) -> _native.Tensor:
     return _native.own_tensor(np.arange(first, first + x.size, dtype=np.int64).reshape(tuple(x.shape)))
 
 
+def known(x: _native.Tensor) -> _native.Tensor:
+    """Numbers of which strings are made: their values must be known, so that a traced function runs op by op."""
+    if x.is_symbolic:
+        raise DynamicShapeError(
+            f"a string is made of the value of a traced tensor, {x.dtype.name}{list(x.shape)}"
+            f"\n  at {_native.calling_line()}\n  help: make strings outside of functions that must have a plan"
+        )
+    return x
+
+
 def take(pool: list[StringTensor], positions: _native.Tensor) -> StringTensor:
     """The strings at positions in the elements of several tensors; -1 is the empty string."""
     if positions.is_symbolic:

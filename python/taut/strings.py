@@ -18,6 +18,7 @@ from ._common import as_ints, refuse
 from ._ops.printing import summary
 from .errors import DynamicShapeError, InvalidArgumentError
 from .ragged_tensor import RaggedTensor, map_flat_values
+from .string_tensor import known
 
 __all__ = [
     "as_string",
@@ -381,7 +382,7 @@ def unicode_script(input: Any, name: str | None = None) -> Any:
     """
     if isinstance(input, RaggedTensor):
         return map_flat_values(unicode_script, input)
-    return _native.unicode_script(_native.as_tensor(input))
+    return _native.unicode_script(known(_native.as_tensor(input)))
 
 
 def unicode_decode_with_offsets(
@@ -472,14 +473,15 @@ def unicode_encode(
         if isinstance(input.values, RaggedTensor):
             return input.with_values(unicode_encode(input.values, output_encoding, errors, replacement_char))
         splits = raw.cast(input.row_splits, dtypes.int64)
-        return _native.string_encode(input.values, splits, output_encoding, errors, replacement_char)
+        return _native.string_encode(known(input.values), splits, output_encoding, errors, replacement_char)
     x = _native.as_tensor(input)
     if not x.ndim:
         raise ValueError("input must have rank >= 1, got a scalar")
     width, shape = x.shape[-1], list(x.shape[:-1])
     rows = int(np.prod(shape, dtype=np.int64))
     splits = np.arange(rows + 1, dtype=np.int64) * width
-    made = _native.string_encode(raw.reshape(x, [-1]), splits, output_encoding, errors, replacement_char)
+    points = _native.own_tensor(np.asarray(known(x)).reshape(-1))
+    made = _native.string_encode(points, splits, output_encoding, errors, replacement_char)
     return _native.string_reshape(made, shape)
 
 

@@ -255,8 +255,8 @@ def _empty(target: Any, gradient: Any) -> Any:
 
 @recorded
 def stop_gradient(input: TensorLike, name: str | None = None) -> Any:
-    """Returns the input as a constant for differentiation."""
-    return nest.map_structure(raw.stop_gradient, input)
+    """Returns the input as a constant for differentiation. A list is a tensor, as for other ops."""
+    return raw.stop_gradient(input)
 
 
 @recorded

@@ -58,7 +58,6 @@ def test_every_row_has_a_reason():
         lambda: tf.vectorized_map(lambda x: x, tf.range(3), fallback_to_while_loop=False),
         lambda: tf.Variable(1.0, caching_device="/CPU:0"),
         lambda: tf.data.Dataset.range(3).map(lambda x: x, num_parallel_calls=2, synchronous=True),
-        lambda: tf.nest.flatten([tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0]))], expand_composites=True),
     ],
 )
 def test_options_that_cannot_take_effect_are_refused(call):

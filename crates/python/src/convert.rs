@@ -421,7 +421,7 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
     if let Some(first) = &first
         && first.is_instance_of::<PyInt>()
     {
-        made = exact_integers(list, made)?;
+        made = numpy::exact_integers(list, made)?;
     }
     // Python numbers are weakly typed; NumPy's are not.
     let weak = match &first {
@@ -432,7 +432,8 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
             Some(DType::F32)
         }
         Some(first) if number(first)?.is_some() && made.dtype() == DType::F64 => Some(DType::F32),
-        Some(first) if number(first)?.is_some() && made.dtype() == DType::I64 => small(&made),
+        Some(first) if number(first)?.is_some() && made.dtype() == DType::I64 => numpy::small(&made),
+        Some(first) if is_numpy(first)? => numpy::type_of_first(first, &made)?,
         _ => None,
     };
     match dtype.or(weak) {
@@ -452,29 +453,6 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
     }
 }
 
-/// The elements of a list of Python integers below and above 2^63, which NumPy reads as `float64`, as `uint64`; other lists as they
-/// were read.
-fn exact_integers(list: &Bound<'_, PyAny>, made: Tensor) -> PyResult<Tensor> {
-    let py = list.py();
-    if made.dtype() != DType::F64 {
-        return Ok(made);
-    }
-    let values = made.to_vec::<f64>().map_err(|error| exception(py, error))?;
-    if !values.iter().any(|value| value.abs() >= 2f64.powi(63)) {
-        return Ok(made);
-    }
-    let objects = numpy::module(py)?.getattr("array")?.call1((list, "object"))?;
-    for part in objects.getattr("flat")?.try_iter()? {
-        if !part?.is_instance_of::<PyInt>() {
-            return Ok(made);
-        }
-    }
-    let unsigned = objects.call_method1("astype", ("uint64",)).map_err(|_| {
-        PyValueError::new_err("integers beyond int64 must be in the range of uint64, in all of the list")
-    })?;
-    numpy::tensor(unsigned.cast::<PyUntypedArray>()?, Memory::Share)
-}
-
 /// Whether it is a NumPy scalar such as `numpy.float32(3)`, which is a tensor among the arguments of a function, so that
 /// another value is no other trace. One that is a number of Python, too, `numpy.float64(3)`, is taken for that number.
 pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -491,12 +469,6 @@ pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 fn is_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.hasattr(pyo3::intern!(object.py(), "dtype"))
-}
-
-/// `int32`, if every element fits.
-fn small(made: &Tensor) -> Option<DType> {
-    let values = made.to_vec::<i64>().ok()?;
-    values.iter().all(|&value| i32::try_from(value).is_ok()).then_some(DType::I32)
 }
 
 /// The most integers that are taken from an object that computes them, such as a range.

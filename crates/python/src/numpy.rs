@@ -1,11 +1,13 @@
 //! Conversion from and to NumPy arrays, without a copy where layout and type allow.
 
 use crate::array::{Array, ArrayValue};
+use crate::error::exception;
 use numpy::npyffi::{self, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyInt;
 use taut::{DType, Layout, Shape, Strides, Tensor};
 
 static DESCRS: [PyOnceLock<Py<PyAny>>; DType::ALL.len()] = [const { PyOnceLock::new() }; DType::ALL.len()];
@@ -120,7 +122,7 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, sharing: Memory) -> PyResult<Te
         let memory =
             BorrowedArray { _array: array.clone().into_any().unbind(), start, bytes: elements * size };
         let layout = Layout { shape, strides, offset: 0 };
-        return Tensor::borrowed(dtype, layout, memory).map_err(|error| crate::error::exception(py, error));
+        return Tensor::borrowed(dtype, layout, memory).map_err(|error| exception(py, error));
     }
     let row_major = if array.is_c_contiguous() && is_aligned {
         array.clone()
@@ -176,7 +178,7 @@ fn other(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> 
     }
     let error =
         taut_core::Error::dtype(format!("expected an array of a supported element type, got {descr}"));
-    Err(crate::error::exception(py, error))
+    Err(exception(py, error))
 }
 
 /// A read-only array over a tensor's memory, which it keeps alive.
@@ -223,4 +225,61 @@ pub fn first_byte(tensor: &Tensor) -> *const u8 {
         (Some((start, _)), false) => (start + tensor.layout().offset * tensor.dtype().size()) as *const u8,
         _ => std::ptr::NonNull::<u64>::dangling().as_ptr().cast_const().cast(),
     }
+}
+
+/// The elements of a list of Python integers below and above 2^63, which NumPy reads as `float64`, as `uint64`; other lists as they
+/// were read.
+pub fn exact_integers(list: &Bound<'_, PyAny>, made: Tensor) -> PyResult<Tensor> {
+    let py = list.py();
+    if made.dtype() != DType::F64 {
+        return Ok(made);
+    }
+    let values = made.to_vec::<f64>().map_err(|error| exception(py, error))?;
+    if !values.iter().any(|value| value.abs() >= 2f64.powi(63)) {
+        return Ok(made);
+    }
+    let objects = module(py)?.getattr("array")?.call1((list, "object"))?;
+    for part in objects.getattr("flat")?.try_iter()? {
+        if !part?.is_instance_of::<PyInt>() {
+            return Ok(made);
+        }
+    }
+    let unsigned = objects.call_method1("astype", ("uint64",)).map_err(|_| {
+        PyValueError::new_err("integers beyond int64 must be in the range of uint64, in all of the list")
+    })?;
+    tensor(unsigned.cast::<PyUntypedArray>()?, Memory::Share)
+}
+
+/// `int32`, if every element fits.
+pub fn small(made: &Tensor) -> Option<DType> {
+    let values = made.to_vec::<i64>().ok()?;
+    values.iter().all(|&value| i32::try_from(value).is_ok()).then_some(DType::I32)
+}
+
+/// The type of a list whose first element has a NumPy type: TensorFlow takes that type where NumPy takes a wider one for the
+/// Python numbers beside it. None if the type that NumPy takes is the list's.
+pub fn type_of_first(first: &Bound<'_, PyAny>, made: &Tensor) -> PyResult<Option<DType>> {
+    if !matches!(made.dtype(), DType::F64 | DType::I64) {
+        return Ok(None);
+    }
+    let array = module(first.py())?.getattr("asarray")?.call1((first,))?;
+    let Some(own) = dtype_of(array.cast::<PyUntypedArray>()?)? else { return Ok(None) };
+    let largest = match (own, made.dtype()) {
+        (DType::F16, DType::F64) => 65504.0,
+        (DType::BF16 | DType::F32, DType::F64) => f64::from(f32::MAX),
+        (
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::U16 | DType::U32,
+            DType::F64,
+        ) => {
+            return Ok(Some(DType::F32));
+        }
+        (DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32, DType::I64) => {
+            return Ok(small(made));
+        }
+        _ => return Ok(None),
+    };
+    // Numbers beyond its range stay as they are.
+    let values = made.to_vec::<f64>().map_err(|error| exception(first.py(), error))?;
+    let fits = values.iter().all(|value| !value.is_finite() || value.abs() <= largest);
+    Ok(fits.then_some(own))
 }

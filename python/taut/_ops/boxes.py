@@ -88,10 +88,22 @@ def crop_and_resize(
     return raw.where(raw.reshape(inside, [-1, *size, 1]), made, raw.cast(extrapolation_value, dtypes.float32))
 
 
+# Yellow, blue, red, lime, purple, olive, maroon, navy, aqua and fuchsia, opaque: TensorFlow's colors.
+_COLORS = (
+    *((1.0, 1.0, 0.0, 1.0), (0.0, 0.0, 1.0, 1.0), (1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), (0.5, 0.0, 0.5, 1.0)),
+    *((0.5, 0.5, 0.0, 1.0), (0.5, 0.0, 0.0, 1.0), (0.0, 0.0, 0.5, 1.0), (0.0, 1.0, 1.0, 1.0), (1.0, 0.0, 1.0, 1.0)),
+)
+
+
 def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name: str | None = None) -> Tensor:
-    """Draws boxes (y1, x1, y2, x2), as fractions of the size, into images; the colors take turns."""
+    """Draws boxes (y1, x1, y2, x2), as fractions of the size, into images; the colors take turns.
+
+    Without colors, there are ten of them; images of one channel get 1.
+    """
     x, places = as_tensor(images), np.asarray(as_tensor(boxes).numpy())
-    palette = np.asarray(colors, np.float32)
+    palette = np.asarray(_COLORS if colors is None else colors, np.float32)
+    if colors is None or (palette.ndim == 2 and not len(palette)):
+        palette = np.ones([1, 1], np.float32) if x.shape[-1] == 1 else np.asarray(_COLORS, np.float32)
     if x.ndim != 4 or places.ndim != 3 or places.shape[-1] != 4 or len(places) != x.shape[0]:
         refuse(
             "draw_bounding_boxes",

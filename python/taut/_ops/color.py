@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import refuse
+from .._common import cast_to, refuse
 from .._native import Tensor, as_tensor
 from ..errors import DynamicShapeError
 from .casting import saturate_cast
@@ -29,6 +29,9 @@ def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = Fa
     own = image.dtype
     if own == dtype:
         return image
+    for one in (own, dtype):
+        if not (one.is_integer or one.is_floating):
+            refuse("convert_image_dtype", f"image types must be integers or floats, got {one.name}", TypeError)
     if own.is_integer and dtype.is_integer:
         if own.max > dtype.max:
             return cast(image // ((int(own.max) + 1) // (int(dtype.max) + 1)), dtype)
@@ -84,6 +87,16 @@ def _random_factor(name: str, low: float, high: float, key: Tensor) -> Tensor:
     return raw.stateless_uniform(key, [], low, high, dtypes.float32)
 
 
+def _check_lower(name: str, lower: float) -> None:
+    if lower < 0:
+        refuse(name, f"lower must be >= 0, got {lower}", ValueError)
+
+
+def _check_hue(name: str, max_delta: float) -> None:
+    if not 0 <= max_delta <= 0.5:
+        refuse(name, f"max_delta must be in [0, 0.5], got {max_delta}", ValueError)
+
+
 def random_brightness(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """Adjusts brightness by a random delta in [-max_delta, max_delta)."""
     return adjust_brightness(image, _random_factor("random_brightness", -max_delta, max_delta, next_key(seed)))
@@ -91,16 +104,16 @@ def random_brightness(image: TensorLike, max_delta: float, seed: int | None = No
 
 def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """Adjusts contrast by a random factor in [lower, upper)."""
+    _check_lower("random_contrast", lower)
     return adjust_contrast(image, _random_factor("random_contrast", lower, upper, next_key(seed)))
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
-    """Scales each image to mean 0 and variance 1.
+    """Scales each image to mean 0 and variance 1, as float32.
 
     The deviation is taken to be at least that of one pixel in all.
     """
-    image = check_image("per_image_standardization", image)
-    x = image if image.dtype.is_floating else raw.cast(image, dtypes.float32)
+    x = cast_to(check_image("per_image_standardization", image), dtypes.float32)
     least = 1.0 / _numbers.sqrt(max(x.shape[-3:].num_elements(), 1))
     axes = [-3, -2, -1]
     return (x - reduce_mean(x, axes, True)) / raw.maximum(reduce_std(x, axes, True), least)
@@ -223,11 +236,13 @@ def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor
 
 def random_saturation(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """Adjusts saturation by a random factor in [lower, upper)."""
+    _check_lower("random_saturation", lower)
     return adjust_saturation(image, _random_factor("random_saturation", lower, upper, next_key(seed)))
 
 
 def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """Adjusts hue by a random delta in [-max_delta, max_delta)."""
+    _check_hue("random_hue", max_delta)
     return adjust_hue(image, _random_factor("random_hue", -max_delta, max_delta, next_key(seed)))
 
 
@@ -239,18 +254,21 @@ def stateless_random_brightness(image: TensorLike, max_delta: float, seed: Any) 
 
 def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: Any) -> Tensor:
     """Adjusts contrast by a random factor that depends on `seed` alone."""
+    _check_lower("stateless_random_contrast", lower)
     key = seed_key("stateless_random_contrast", seed)
     return adjust_contrast(image, _random_factor("stateless_random_contrast", lower, upper, key))
 
 
 def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: Any) -> Tensor:
     """Adjusts saturation by a random factor that depends on `seed` alone."""
+    _check_lower("stateless_random_saturation", lower)
     key = seed_key("stateless_random_saturation", seed)
     return adjust_saturation(image, _random_factor("stateless_random_saturation", lower, upper, key))
 
 
 def stateless_random_hue(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
     """Adjusts hue by a random delta that depends on `seed` alone."""
+    _check_hue("stateless_random_hue", max_delta)
     key = seed_key("stateless_random_hue", seed)
     return adjust_hue(image, _random_factor("stateless_random_hue", -max_delta, max_delta, key))
 

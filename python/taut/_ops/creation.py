@@ -36,12 +36,12 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     if limit is None:
         start, limit = 0, start
     given = (start, limit, delta)
-    first, last, step = numbers = [value.item() if hasattr(value, "item") else value for value in given]
+    first, last, step = [value.item() if hasattr(value, "item") else value for value in given]
     if dtype is None:
         typed = [dtypes.as_dtype(value.dtype) for value in given if hasattr(value, "dtype")]
-        whole = builtins.all(isinstance(number, int) for number in numbers)
+        whole = builtins.all(isinstance(value, int) for value in given if not hasattr(value, "dtype"))
         # The widest of the given types, in TensorFlow's order.
-        order = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
+        order = (dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
         typed.append(dtypes.int32 if whole else dtypes.float32)
         dtype = builtins.max(typed, key=lambda one: order.index(one) if one in order else -1)
     if (step > 0 and first > last) or (step < 0 and first < last):

@@ -39,7 +39,7 @@ def embedding_lookup_sparse(
         found = clip_by_norm(found, max_norm, axes=list(range(1, found.ndim)))
     count = int(rows[-1]) + 1 if len(rows) else 0
     if sp_weights is None:
-        numbers = np.bincount(rows, minlength=count).astype(np.asarray(found[:0]).dtype)
+        numbers = np.bincount(rows, minlength=count).astype(found.dtype.as_numpy_dtype)
         sums = raw.unsorted_segment_sum(found, rows, count)
         divisor: Any = _native.as_tensor(numbers if combiner == "mean" else np.sqrt(numbers))
     else:

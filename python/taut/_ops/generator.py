@@ -31,6 +31,19 @@ if TYPE_CHECKING:
 _STEP = np.array([0, 1], np.uint64)
 
 
+# Factors of the three integers of TensorFlow's states: different states are different seeds.
+_OF_THREE = np.array([1, 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], np.uint64)
+
+
+def _state_of(name: str, state: Any) -> Tensor:
+    """A state: two integers. Three, as TensorFlow's states have, make a seed; of `create_rng_state`, it is its seed."""
+    state = as_tensor(state)
+    if state.shape == (3,) and state.dtype.is_integer:
+        seed = raw.sum(cast_to(state, dtypes.uint64) * as_tensor(_OF_THREE))
+        return raw.stack([seed, raw.zeros_like(seed)], 0)
+    return seed_key(name, state)
+
+
 class Generator:
     """A random number generator: its samples depend on its seed and on the number of draws before.
 
@@ -45,7 +58,7 @@ class Generator:
         if (copy_from is None) == (state is None):
             raise ValueError("exactly one of copy_from and state must be given")
         state = state if copy_from is None else copy_from.state.read_value()
-        self._state = Variable(seed_key("Generator", state), trainable=False, name="generator")
+        self._state = Variable(_state_of("Generator", state), trainable=False, name="generator")
 
     def __repr__(self) -> str:
         # A traced function has no values.
@@ -64,7 +77,7 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: Any, alg: Any = None) -> Generator:
-        """Creates a generator from the state of another one."""
+        """Creates a generator from the state of another one, or from three integers, TensorFlow's states."""
         return cls(state=state, alg=alg)
 
     @property
@@ -79,7 +92,7 @@ class Generator:
 
     def reset(self, state: Any) -> None:
         """Resets the generator to the state of another one."""
-        self._state.assign(seed_key("Generator.reset", state))
+        self._state.assign(_state_of("Generator.reset", state))
 
     def reset_from_seed(self, seed: int) -> None:
         """Resets the generator to a seed."""

@@ -80,6 +80,8 @@ def bincount(
     if isinstance(arr, RaggedTensor):
         return _ragged_bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
     arr = as_tensor(arr)
+    if arr.dtype.is_floating:
+        arr = raw.cast(arr, dtypes.int32)
     weights = None if weights is None else as_tensor(weights)
     if arr.is_symbolic and weights is None and axis == -1 and minlength is not None and minlength == maxlength:
         # The length is known, so that the values need not be: integers beyond it have no position.
@@ -125,7 +127,7 @@ def confusion_matrix(
     name: str | None = None,
 ) -> Tensor:
     """Computes the confusion matrix: counts, or sums of weights, by label (row) and prediction (column)."""
-    labels, predictions = as_tensor(labels), as_tensor(predictions)
+    labels, predictions = (cast_to(as_tensor(one), dtypes.int64) for one in (labels, predictions))
     # A trailing axis of size 1 on one side only is dropped.
     if labels.ndim == predictions.ndim + 1 and labels.shape[-1] == 1:
         labels = raw.reshape(labels, labels.shape[:-1])
@@ -140,7 +142,7 @@ def confusion_matrix(
         num_classes = max(value_range(labels)[1], value_range(predictions)[1]) + 1
     dtype = dtypes.as_dtype(dtype)
     values = raw.full([labels.size], 1, dtype) if weights is None else cast_to(raw.reshape(weights, [-1]), dtype)
-    pairs = [raw.reshape(cast_to(one, dtypes.int64), [-1]) for one in (labels, predictions)]
+    pairs = [raw.reshape(one, [-1]) for one in (labels, predictions)]
     places = raw.stack(pairs, 1)
     return raw.scatter_nd(places, values, [num_classes, num_classes])
 

@@ -34,6 +34,9 @@ def psnr(a: TensorLike, b: TensorLike, max_val: TensorLike, name: str | None = N
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """Computes the total variation: the sum of absolute differences of neighbouring pixels."""
     images = check_image("total_variation", images)
+    if images.dtype.is_unsigned:
+        text = f"expected floats or signed integers, got {images.dtype.name}, in which differences are not negative"
+        refuse("total_variation", f"{text}\n  help: convert it with tf.image.convert_image_dtype", TypeError)
     down = images[..., 1:, :, :] - images[..., :-1, :, :]
     right = images[..., :, 1:, :] - images[..., :, :-1, :]
     return reduce_sum(raw.abs(down), [-3, -2, -1]) + reduce_sum(raw.abs(right), [-3, -2, -1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native, _raw_ops as raw, dtypes
-from .._common import as_ints, as_shape, check_count, refuse, refuse_option, value_range
+from .._common import as_ints, as_shape, cast_to, check_choice, check_count, refuse, refuse_option, value_range
 from .._native import Tensor, as_tensor, tensor_beside
 from ..errors import DynamicShapeError
 
@@ -93,9 +93,37 @@ def gather(
     return raw.gather(params, indices, batch_dims if axis is None else axis, batch_dims)
 
 
-def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None) -> Tensor:
-    """Gathers slices at the coordinates along the last axis of `indices`."""
-    return raw.gather_nd(params, indices, batch_dims)
+def _ignores(function: str, policy: str) -> bool:
+    """Whether coordinates out of range are left out; they are an error otherwise."""
+    check_choice(function, "bad_indices_policy", policy, ("", "DEFAULT", "ERROR", "IGNORE"))
+    return policy == "IGNORE"
+
+
+def _are_inside(indices: Tensor, shape: Any, batch_dims: int = 0) -> Tensor:
+    """Which coordinates, along the last axis, are in range."""
+    sizes = as_tensor(np.array(shape[batch_dims : batch_dims + indices.shape[-1]], np.int64))
+    places = cast_to(indices, dtypes.int64)
+    return raw.all(raw.logical_and(places >= 0, places < sizes), -1)
+
+
+def gather_nd(
+    params: TensorLike,
+    indices: TensorLike,
+    batch_dims: int = 0,
+    name: str | None = None,
+    bad_indices_policy: str = "",
+) -> Tensor:
+    """Gathers slices at the coordinates along the last axis of `indices`.
+
+    With the policy "IGNORE", the slice of coordinates out of range is zeros; they are an error otherwise.
+    """
+    if not _ignores("gather_nd", bad_indices_policy):
+        return raw.gather_nd(params, indices, batch_dims)
+    params, indices = as_tensor(params), as_tensor(indices)
+    inside = _are_inside(indices, params.shape, batch_dims)
+    slices = raw.gather_nd(params, raw.where(raw.expand_dims(inside, -1), indices, raw.zeros_like(indices)), batch_dims)
+    inside = raw.reshape(inside, [*inside.shape, *[1] * (slices.ndim - inside.ndim)])
+    return raw.where(inside, slices, raw.zeros_like(slices))
 
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
@@ -165,17 +193,38 @@ def reverse_sequence(
     return raw.moveaxis(rows, [0, 1], [batch_axis, seq_axis])
 
 
-def scatter_nd(indices: TensorLike, updates: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
-    """Scatters `updates` into a tensor of zeros; updates at equal coordinates add up. Of booleans, any of them."""
+def _inside_only(indices: TensorLike, updates: TensorLike, shape: Any) -> tuple[Tensor, Tensor]:
+    """The coordinates in range, and their updates."""
+    indices, updates = as_tensor(indices), as_tensor(updates)
+    inside = _are_inside(indices, shape)
+    return boolean_mask(indices, inside), boolean_mask(updates, inside)
+
+
+def scatter_nd(
+    indices: TensorLike,
+    updates: TensorLike,
+    shape: ShapeLike,
+    bad_indices_policy: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """Scatters `updates` into a tensor of zeros; updates at equal coordinates add up. Of booleans, any of them.
+
+    With the policy "IGNORE", updates at coordinates out of range are left out; they are an error otherwise.
+    """
     updates = as_tensor(updates)
+    if _ignores("scatter_nd", bad_indices_policy):
+        indices, updates = _inside_only(indices, updates, as_shape(shape))
     if updates.dtype == dtypes.bool:
         return raw.not_equal(raw.scatter_nd(indices, raw.cast(updates, dtypes.int32), as_shape(shape)), 0)
     return raw.scatter_nd(indices, updates, as_shape(shape))
 
 
-def _scatter(which: Any, tensor: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
+def _scatter(which: Any, tensor: TensorLike, indices: TensorLike, updates: TensorLike, policy: str = "") -> Tensor:
     tensor = as_tensor(tensor)
-    return which(tensor, indices, tensor_beside(updates, tensor.dtype))
+    updates = tensor_beside(updates, tensor.dtype)
+    if _ignores("tensor_scatter_nd", policy):
+        indices, updates = _inside_only(indices, updates, tensor.shape)
+    return which(tensor, indices, updates)
 
 
 def tensor_scatter_nd_update(
@@ -186,31 +235,47 @@ def tensor_scatter_nd_update(
 
 
 def tensor_scatter_nd_add(
-    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    bad_indices_policy: str = "",
+    name: str | None = None,
 ) -> Tensor:
-    """Adds to slices of a tensor at coordinates."""
-    return _scatter(raw.tensor_scatter_add, tensor, indices, updates)
+    """Adds to slices of a tensor at coordinates; with the policy "IGNORE", of those in range."""
+    return _scatter(raw.tensor_scatter_add, tensor, indices, updates, bad_indices_policy)
 
 
 def tensor_scatter_nd_sub(
-    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    bad_indices_policy: str = "",
+    name: str | None = None,
 ) -> Tensor:
-    """Subtracts from slices of a tensor at coordinates."""
-    return _scatter(raw.tensor_scatter_sub, tensor, indices, updates)
+    """Subtracts from slices of a tensor at coordinates; with the policy "IGNORE", of those in range."""
+    return _scatter(raw.tensor_scatter_sub, tensor, indices, updates, bad_indices_policy)
 
 
 def tensor_scatter_nd_max(
-    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    bad_indices_policy: str = "",
+    name: str | None = None,
 ) -> Tensor:
-    """Takes the maximum with slices of a tensor at coordinates."""
-    return _scatter(raw.tensor_scatter_max, tensor, indices, updates)
+    """Takes the maximum with slices of a tensor at coordinates; with the policy "IGNORE", of those in range."""
+    return _scatter(raw.tensor_scatter_max, tensor, indices, updates, bad_indices_policy)
 
 
 def tensor_scatter_nd_min(
-    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+    tensor: TensorLike,
+    indices: TensorLike,
+    updates: TensorLike,
+    bad_indices_policy: str = "",
+    name: str | None = None,
 ) -> Tensor:
-    """Takes the minimum with slices of a tensor at coordinates."""
-    return _scatter(raw.tensor_scatter_min, tensor, indices, updates)
+    """Takes the minimum with slices of a tensor at coordinates; with the policy "IGNORE", of those in range."""
+    return _scatter(raw.tensor_scatter_min, tensor, indices, updates, bad_indices_policy)
 
 
 def dynamic_partition(

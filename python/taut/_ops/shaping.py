@@ -35,7 +35,8 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 def stack(values: TensorLike, axis: int = 0, name: str = "stack") -> Tensor:
     """Stacks tensors along a new axis. A single tensor is stacked from its slices along the first axis."""
     if isinstance(values, (list, tuple)):
-        return raw.stack(unify_dtypes(values), axis)
+        # As in TensorFlow, an empty list is an empty tensor of floats.
+        return raw.stack(unify_dtypes(values), axis) if values else as_tensor(values)
     return raw.stack(list(as_tuple(raw.unstack(values, 0))), axis)
 
 

@@ -100,13 +100,12 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
     name: str | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> TopK:
     """The `k` largest elements along an axis, and their indices. They are exact, which every `recall_target` allows."""
     moved = raw.moveaxis(as_tensor(operand), reduction_dimension, -1)
     values, indices = raw.top_k(moved, k, True)
-    return raw.moveaxis(values, -1, reduction_dimension), cast_to(
-        raw.moveaxis(indices, -1, reduction_dimension), dtypes.int32
-    )
+    indices = cast_to(raw.moveaxis(indices, -1, reduction_dimension), dtypes.int32)
+    return TopK(raw.moveaxis(values, -1, reduction_dimension), indices)
 
 
 def approx_min_k(
@@ -117,10 +116,10 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
     name: str | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> TopK:
     """The `k` smallest elements along an axis, and their indices. They are exact, which every `recall_target` allows."""
     values, indices = approx_max_k(-as_tensor(operand), k, reduction_dimension)
-    return -values, indices
+    return TopK(-values, indices)
 
 
 def approx_top_k(

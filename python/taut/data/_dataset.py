@@ -356,6 +356,8 @@ class Dataset(JoinedDatasets, PythonStages):
         if values and not nest.is_nested(padding_values):
             # One value is that of all tensors.
             values *= len(nest.flatten(self._spec if self._spec is not None else self.element_spec))
+        _specs.check_containers("padded_shapes", self._spec, padded_shapes)
+        _specs.check_containers("padding_values", self._spec, padding_values)
         _specs.check_padding(self._spec, shapes, values)
         size = size_of("padded_batch", "batch_size", batch_size, 1)
         exact = size if drop_remainder else None

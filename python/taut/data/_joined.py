@@ -123,6 +123,8 @@ class JoinedDatasets:
         choices = choice_dataset._spec
         if isinstance(choices, TensorSpec) and not (choices.dtype.is_integer and choices.shape == []):
             raise TypeError(f"choose_from_datasets: choices must be integer scalars, got {choices}")
+        for dataset in datasets[1:]:
+            _specs.check_alike("choose_from_datasets", datasets[0]._spec, dataset._spec)
         made = Dataset._from_iterators(
             lambda: _stages.chosen(datasets, choice_dataset, stop_on_empty_dataset),
             lambda: _specs.common(dataset._elements for dataset in datasets),

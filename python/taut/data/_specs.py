@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .. import _native, dtypes, nest
@@ -255,6 +255,23 @@ def check_alike(stage: str, one: Any, other: Any) -> None:
     for mine, theirs in zip(nest.flatten(one), nest.flatten(other)):
         if getattr(mine, "dtype", None) != getattr(theirs, "dtype", None):
             raise TypeError(f"{stage}: elements must have one type, got {mine} and {theirs}")
+
+
+def check_containers(name: str, structure: Any, given: Any) -> None:
+    """Raises an error if a padding has a dict where the elements with these specs have none, or other keys."""
+    if structure is None or given is None or not nest.is_nested(structure) or not nest.is_nested(given):
+        return
+    if isinstance(structure, Mapping) != isinstance(given, Mapping):
+        kinds = f"{type(structure).__name__}, got {type(given).__name__}"
+        raise TypeError(f"padded_batch: {name} must have the containers of the elements: expected {kinds}")
+    if isinstance(given, Mapping):
+        if set(structure) != set(given):
+            raise ValueError(f"padded_batch: {name} must have the keys {sorted(structure)}, got {sorted(given)}")
+        pairs = [(structure[key], given[key]) for key in given]
+    else:
+        pairs = list(zip(structure, given))
+    for one, other in pairs:
+        check_containers(name, one, other)
 
 
 def check_padding(structure: Any, shapes: list, values: list) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _namespace, _native, _raw_ops as raw, dtypes
+from .. import _namespace, _native, dtypes
 from ..errors import (
     DataLossError,
     FailedPreconditionError,
@@ -220,7 +220,11 @@ def column_defaults(record_defaults: Any) -> list[tuple[Any, Any]]:
         tensor = _native.as_tensor(default)
         if tensor.size > 1 or tensor.ndim > 1:
             raise ValueError(f"a default must have at most one value, got shape {tensor.shape}")
-        columns.append((tensor.dtype, raw.reshape(tensor, []) if tensor.size else None))
+        value = tensor if tensor.size else None
+        if tensor.ndim and tensor.size:
+            # Not by an op, whose result has no value in a traced function.
+            value = tensor[0] if tensor.dtype == dtypes.string else _native.own_tensor(np.asarray(tensor)[0])
+        columns.append((tensor.dtype, value))
     return columns
 
 

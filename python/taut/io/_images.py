@@ -9,6 +9,7 @@ import numpy as np
 from .. import _native, _raw_ops as raw, dtypes
 from .._common import refuse_option
 from ..errors import DataLossError, InvalidArgumentError
+from ..string_tensor import known
 from . import _origins
 
 
@@ -163,7 +164,7 @@ def encode_jpeg(
     refuse_option("encode_jpeg", "optimize_size", optimize_size, "the encoder has no such option", False)
     refuse_option("encode_jpeg", "chroma_downsampling", chroma_downsampling, "the encoder has no such option", True)
     refuse_option("encode_jpeg", "xmp_metadata", xmp_metadata, "the encoder has no such option", "")
-    tensor = _native.as_tensor(image)
+    tensor = known(_native.as_tensor(image))
     wanted = {"": None, "grayscale": 1, "rgb": 3}.get(format, -1)
     if wanted is not None and (wanted == -1 or tensor.shape[-1] != wanted):
         raise InvalidArgumentError(f"format must be '', 'grayscale' or 'rgb' and match {tensor.shape}, got {format!r}")
@@ -173,7 +174,7 @@ def encode_jpeg(
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> _native.Tensor:
     """Encodes uint8 or uint16 [height, width, 1 to 4] as PNG; of several images, each."""
     refuse_option("encode_png", "compression", compression, "the encoder chooses it", -1)
-    tensor = _native.as_tensor(image)
+    tensor = known(_native.as_tensor(image))
     if tensor.ndim <= 3:
         return _native.encode_png(tensor)
     flat = raw.reshape(tensor, [-1, *tensor.shape[-3:]])

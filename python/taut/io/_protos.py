@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _native, dtypes
 from ..errors import InvalidArgumentError
+from ..string_tensor import known
 
 
 def tensor_proto(tensor: Any) -> bytes:
@@ -15,7 +16,7 @@ def tensor_proto(tensor: Any) -> bytes:
 
 def serialize_tensor(tensor: Any, name: str | None = None) -> _native.Tensor:
     """A tensor as a serialized `TensorProto`, which `parse_tensor` and TensorFlow read."""
-    return _native.string_tensor(tensor_proto(tensor))
+    return _native.string_tensor(tensor_proto(known(_native.as_tensor(tensor))))
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> _native.Tensor:

@@ -159,9 +159,11 @@ def gather(
     return tf.gather(params, indices, validate_indices, axis, batch_dims)
 
 
-def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: int = 0) -> Tensor:
+def gather_nd(
+    params: Any, indices: Any, name: str | None = None, batch_dims: int = 0, bad_indices_policy: str = ""
+) -> Tensor:
     """Gathers slices at the coordinates along the last axis of `indices`."""
-    return tf.gather_nd(params, indices, batch_dims)
+    return tf.gather_nd(params, indices, batch_dims, bad_indices_policy=bad_indices_policy)
 
 
 def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:

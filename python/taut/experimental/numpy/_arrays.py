@@ -689,13 +689,17 @@ def kron(a: Any, b: Any) -> Tensor:
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Tensor:
-    """The cross product of vectors of three elements."""
+    """The cross product of vectors of two or three elements. Of two vectors of two elements, it is a number."""
     from ..._ops.linalg import cross as product
 
     one, other = promoted(a, b)
     if axis is not None:
         axisa = axisb = axisc = axis
-    return raw.moveaxis(product(raw.moveaxis(one, axisa, -1), raw.moveaxis(other, axisb, -1)), -1, axisc)
+    one, other = raw.moveaxis(one, axisa, -1), raw.moveaxis(other, axisb, -1)
+    if one.shape[-1] == 2 == other.shape[-1]:
+        return one[..., 0] * other[..., 1] - one[..., 1] * other[..., 0]
+    one, other = (raw.pad(x, [[0, 0]] * (x.ndim - 1) + [[0, 1]]) if x.shape[-1] == 2 else x for x in (one, other))
+    return raw.moveaxis(product(one, other), -1, axisc)
 
 
 # What it is.
