@@ -181,6 +181,14 @@ class TensorShape:
     def __len__(self) -> int:
         return len(self._known)
 
+    def index(self, size: int | None, *bounds: int) -> int:
+        """The first axis of this size; ValueError if there is none."""
+        return self._known.index(size, *bounds)
+
+    def count(self, size: int | None) -> int:
+        """The number of axes of this size."""
+        return self._known.count(size)
+
     def __bool__(self) -> bool:
         return self._dims is not None
 
@@ -219,5 +227,8 @@ def _shape(sizes: tuple[int | None, ...] | None) -> TensorShape:
     made._dims = sizes
     return made
 
+
+# Packages that work with arrays of any kind ask for a sequence.
+Sequence.register(TensorShape)
 
 _UNKNOWN = _shape(None)

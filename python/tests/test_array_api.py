@@ -363,6 +363,11 @@ def test_linalg():
         close(xp.linalg.matrix_norm(s, ord=order, keepdims=True), want)
     for order in (1, 2, 3, np.inf):
         close(xp.linalg.vector_norm(s, axis=-1, ord=order), np.linalg.vector_norm(S, axis=-1, ord=order))
+    turned = (S * np.exp(1j * S)).astype(np.complex64)
+    for order in (0, 1, 2, 3, np.inf, -np.inf):
+        found = xp.linalg.vector_norm(tf.constant(turned), axis=-1, ord=order)
+        assert found.dtype == tf.float32
+        np.testing.assert_allclose(found, np.linalg.vector_norm(turned, axis=-1, ord=order), rtol=1e-5)
     for power in (-2, 0, 1, 5):
         close(xp.linalg.matrix_power(s, power), np.linalg.matrix_power(S, power))
     close(xp.linalg.outer(s[0, 0], s[0, 1]), np.outer(S[0, 0], S[0, 1]))

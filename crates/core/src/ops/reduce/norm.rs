@@ -26,8 +26,8 @@ use taut_memory::Location;
 #[track_caller]
 pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
     let x = x.into();
-    let dtype = float_of(x.dtype());
-    let (x, axes) = (magnitude(cast(x, dtype)?)?, axes.into());
+    let float = float_of(x.dtype());
+    let (x, axes) = (magnitude(cast(x, float)?)?, axes.into());
     match ord {
         2.0 => {
             // Scaled by the largest magnitude, so that no square overflows or underflows.
@@ -44,7 +44,10 @@ pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<ReduceAxes>, keepdim
         1.0 => sum(abs(x)?, axes, keepdims),
         f64::INFINITY => max(abs(x)?, axes, keepdims),
         f64::NEG_INFINITY => min(abs(x)?, axes, keepdims),
-        0.0 => sum(cast(not_equal(x, 0)?, dtype)?, axes, keepdims),
+        0.0 => {
+            let dtype = x.dtype();
+            sum(cast(not_equal(x, 0)?, dtype)?, axes, keepdims)
+        }
         _ => {
             let (zero, usable) = replace_zeros(sum(pow(abs(x)?, ord)?, axes, keepdims)?)?;
             where_(zero, 0, pow(usable, 1.0 / ord)?)
