@@ -241,8 +241,13 @@ def test_the_average_loss_of_no_examples():
         average(tf.constant([1.0, 2.0]), global_batch_size=2.0)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Holder:
+    function: object
+
+
+@dataclasses.dataclass
+class MutableHolder:
     function: object
 
 
@@ -253,6 +258,8 @@ def test_a_function_among_its_own_arguments():
 
     assert float(f(f)) == float(f([f])) == float(f(Holder(f))) == float(f(f)) == 1.0
     assert f.trace_count == 3
+    with pytest.raises(TypeError, match="MutableHolder"):
+        f(MutableHolder(f))
 
 
 def test_the_quotient_of_floats_is_rounded_before_its_floor():

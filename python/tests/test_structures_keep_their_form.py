@@ -1,6 +1,7 @@
 """Containers of tensors keep their form: keys in order, lists apart from tuples, extension types. Answers are TensorFlow's."""
 
 import collections
+import dataclasses
 from collections.abc import Mapping
 
 import pytest
@@ -205,3 +206,56 @@ def test_specs_of_extension_types():
     assert spec.is_compatible_with(other) and not spec.is_compatible_with(3)
     with pytest.raises(TypeError, match="mask"):
         Masked.Spec(tf.TensorSpec([2]))
+
+
+@dataclasses.dataclass
+class Named:
+    name: str
+    value: object
+
+    def __tf_flatten__(self):
+        return (self.name,), (self.value,)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata, components):
+        return cls(*metadata, *components)
+
+
+def test_dataclasses_with_components_are_structures_everywhere():
+    @tf.function
+    def f(named):
+        return Named(named.name + "!", {"a": named.value + 1.0})
+
+    results = [f(Named(name, tf.constant(x))) for name, x in (("a", 1.0), ("a", 2.0), ("b", 2.0))]
+    assert [(one.name, float(one.value["a"])) for one in results] == [("a!", 2.0), ("a!", 3.0), ("b!", 3.0)]
+    assert f.experimental_get_tracing_count() == 2  # The name is a part of the signature, as in TensorFlow.
+
+    v = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = v * v
+    assert tape.gradient(y, Named("v", v)) == Named("v", 6.0)
+
+    def step(one):
+        return (Named(one.name, one.value + 1.0),)
+
+    (last,) = tf.while_loop(lambda one: one.value < 5.0, step, [Named("last", tf.constant(0.0))])
+    assert last == Named("last", 5.0)
+    assert tf.cond(v > 0.0, lambda: Named("c", v + 1.0), lambda: Named("c", v)) == Named("c", 4.0)
+
+
+def test_arguments_that_compare_by_a_content_that_may_change_are_refused():
+    @dataclasses.dataclass
+    class Plain:
+        value: object
+
+    @tf.function
+    def f(plain, x):
+        return plain.value * x
+
+    with pytest.raises(TypeError, match="must be hashable, got .*Plain"):
+        f(Plain(2.0), tf.constant(1.0))
+    # In a trace, the code of a function is called with the object itself.
+    plain = Plain(2.0)
+    outer = tf.function(lambda x: f(plain, x))
+    assert float(outer(tf.constant(3.0))) == 6.0
+    assert float(tf.recompute_grad(lambda plain, x: plain.value * x)(plain, tf.constant(3.0))) == 6.0

@@ -1,11 +1,41 @@
-//! Python's containers: what a [`Tree`] keeps of dicts, named tuples and extension types, beside their parts.
+//! Python's containers: what a [`Tree`] keeps of dicts, named tuples, extension types and dataclasses, beside their parts.
 
 use crate::line;
 use crate::nest::{Leaves, StaticValue, Tree, composite};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use std::cell::Cell;
+
+/// The deepest nesting of a structure; a deeper one is taken for a cycle.
+const MAX_DEPTH: u32 = 200;
+
+/// A guard that counts the nesting depth of the structure being converted.
+pub struct NestingLevel(());
+
+thread_local! {
+    static LEVEL: Cell<u32> = const { Cell::new(0) };
+}
+
+impl NestingLevel {
+    pub fn enter() -> PyResult<NestingLevel> {
+        if LEVEL.get() >= MAX_DEPTH {
+            let text = format!(
+                "structures must be nested at most {MAX_DEPTH} levels deep and must not contain themselves"
+            );
+            return Err(PyRecursionError::new_err(text));
+        }
+        LEVEL.set(LEVEL.get() + 1);
+        Ok(NestingLevel(()))
+    }
+}
+
+impl Drop for NestingLevel {
+    fn drop(&mut self) {
+        LEVEL.set(LEVEL.get() - 1);
+    }
+}
 
 /// What a tree keeps of a dict beside its sorted keys, for copies of it.
 #[derive(Clone, Default)]
@@ -69,7 +99,24 @@ fn key_order(dict: &Bound<'_, PyDict>, sorted: &Bound<'_, PyList>) -> PyResult<B
 /// The attribute of classes of `_taut_parts` that traces take apart.
 pub const TRACED: &str = "_taut_traced";
 
-/// A named tuple, or an object of an extension type, from its fields.
+/// The metadata and the components of an object with `__tf_flatten__`, such as a dataclass.
+pub fn flattened<'py>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let py = object.py();
+    let is_plain = object.is_instance_of::<PyString>()
+        || object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>();
+    if is_plain || !object.get_type().hasattr(pyo3::intern!(py, UNFLATTEN))? {
+        return Ok(None);
+    }
+    object.call_method0(pyo3::intern!(py, "__tf_flatten__"))?.extract().map(Some)
+}
+
+/// The method of classes that makes an object of metadata and components.
+const UNFLATTEN: &str = "__tf_unflatten__";
+
+/// A named tuple, an object of an extension type, or one of [`flattened`] parts, from its parts.
 pub fn named_tuple<'py>(
     py: Python<'py>,
     class: &Py<PyType>,
@@ -77,6 +124,9 @@ pub fn named_tuple<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     if class.bind(py).hasattr(pyo3::intern!(py, TRACED))? {
         return composite(py, class, parts);
+    }
+    if class.bind(py).hasattr(pyo3::intern!(py, UNFLATTEN))? {
+        return class.bind(py).call_method1(pyo3::intern!(py, UNFLATTEN), PyTuple::new(py, parts)?);
     }
     class.bind(py).call1(PyTuple::new(py, parts)?)
 }
@@ -118,7 +168,7 @@ fn name_containers(py: Python<'_>, tree: &Tree, names: &mut String, others: &mut
 
 /// Refuses an argument of a function that compares by its content, which may change: a signature could not tell.
 pub fn check_hashable(object: &Bound<'_, PyAny>, leaves: Leaves) -> PyResult<()> {
-    if leaves != Leaves::Arguments
+    if leaves != Leaves::Signature
         || !object.get_type().getattr(pyo3::intern!(object.py(), "__hash__"))?.is_none()
     {
         return Ok(());

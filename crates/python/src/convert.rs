@@ -1,9 +1,9 @@
 //! Conversion of Python objects to tensors, numbers, shapes and strings.
 
 use crate::array::{Array, is_shape};
+use crate::containers::NestingLevel;
 use crate::dtype;
 use crate::error::{exception, of_class};
-use crate::nest::NestingLevel;
 use crate::numpy::{self, Memory};
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};

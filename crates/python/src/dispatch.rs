@@ -3,7 +3,7 @@
 //! An op converts its arguments to tensors. Only when that fails are the arguments asked what they make of the op, so that calls
 //! with tensors pay nothing for it.
 
-use crate::nest::NestingLevel;
+use crate::containers::NestingLevel;
 use crate::op::Op;
 use pyo3::intern;
 use pyo3::prelude::*;

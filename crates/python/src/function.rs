@@ -25,13 +25,15 @@ pub struct Function(taut::Function<Tree, Tree>, PyFunctionRef);
 
 /// Positional and keyword arguments as one structure, and the kinds of containers in them if those matter.
 fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
+    // In a trace, the function is inlined.
+    let leaves = if is_tracing() { Leaves::Arguments } else { Leaves::Signature };
     let mut parts: Vec<Tree> = Vec::with_capacity(args.len() + 1);
     for part in args.iter() {
-        parts.push(Tree::of(&part, Leaves::Arguments)?);
+        parts.push(Tree::of(&part, leaves)?);
     }
     parts.push(match kwargs {
         None => Tree::Dict(Vec::new(), DictForm::default()),
-        Some(kwargs) => Tree::of(kwargs.as_any(), Leaves::Arguments)?,
+        Some(kwargs) => Tree::of(kwargs.as_any(), leaves)?,
     });
     if let Some(names) = container_names(args.py(), &parts)? {
         parts.push(Tree::Value(StaticValue::Str(names)));

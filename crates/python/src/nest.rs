@@ -1,13 +1,13 @@
 //! Nested Python structures for the engine: tensors, variables and other values in lists, tuples and dicts.
 
 use crate::array::{Array, ArrayValue, is_shape, read, wrap};
-use crate::containers::{DictForm, TRACED, check_hashable, named_tuple};
+use crate::containers::{DictForm, NestingLevel, TRACED, check_hashable, flattened, named_tuple};
 use crate::convert;
 use crate::numpy::Memory;
 use crate::strings;
 use crate::variable::{argument_object, variable_class};
 use ::numpy::PyUntypedArray;
-use pyo3::exceptions::{PyRecursionError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -15,7 +15,6 @@ use pyo3::types::{
     PyWeakrefReference,
 };
 use std::any::Any;
-use std::cell::Cell;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use taut::strings::StringTensor;
@@ -212,38 +211,18 @@ impl Static for StaticValue {
 pub enum Leaves {
     /// Numbers stay values, arrays become tensors: for arguments of functions.
     Arguments,
+    /// As `Arguments`, of which a signature is made: what compares by a content that may change is refused.
+    Signature,
     /// Numbers become tensors: for states of loops and results of functions.
     Tensors,
     /// As `Tensors`, without sharing writable memory.
     Copies,
 }
 
-/// The deepest nesting of a structure; a deeper one is taken for a cycle.
-const MAX_DEPTH: u32 = 200;
-
-/// A guard that counts the nesting depth of the structure being converted.
-pub struct NestingLevel(());
-
-thread_local! {
-    static LEVEL: Cell<u32> = const { Cell::new(0) };
-}
-
-impl NestingLevel {
-    pub fn enter() -> PyResult<NestingLevel> {
-        if LEVEL.get() >= MAX_DEPTH {
-            let text = format!(
-                "structures must be nested at most {MAX_DEPTH} levels deep and must not contain themselves"
-            );
-            return Err(PyRecursionError::new_err(text));
-        }
-        LEVEL.set(LEVEL.get() + 1);
-        Ok(NestingLevel(()))
-    }
-}
-
-impl Drop for NestingLevel {
-    fn drop(&mut self) {
-        LEVEL.set(LEVEL.get() - 1);
+impl Leaves {
+    /// Whether numbers stay values.
+    fn keep_numbers(self) -> bool {
+        matches!(self, Leaves::Arguments | Leaves::Signature)
     }
 }
 
@@ -254,7 +233,7 @@ impl Tree {
             return Ok(match &array.get().0 {
                 ArrayValue::Tensor(tensor) => Tree::Tensor(tensor.clone()),
                 ArrayValue::Strings(strings) => Tree::Strings(strings.clone()),
-                ArrayValue::Variable(variable) if leaves == Leaves::Arguments => {
+                ArrayValue::Variable(variable) if leaves.keep_numbers() => {
                     let (variable, own) = (variable.clone(), object.clone().unbind());
                     // Of an object of another class, nothing is known but that it is a variable.
                     if object.get_type().is(variable_class(object.py())?) {
@@ -300,7 +279,7 @@ impl Tree {
         if object.is_none() {
             return Ok(Tree::Value(StaticValue::None));
         }
-        if leaves == Leaves::Arguments
+        if leaves.keep_numbers()
             && let Ok(method) = object.getattr(pyo3::intern!(object.py(), "__taut_variable__"))
         {
             let inner = method.call0()?.cast_into::<Array>()?;
@@ -336,17 +315,22 @@ impl Tree {
         {
             return Ok(Tree::Tensor(convert::tensor_of(object, None, memory)?));
         }
-        if leaves != Leaves::Arguments
+        if !leaves.keep_numbers()
             && (object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>())
         {
             return Ok(Tree::Strings(strings::strings_of(object)?));
         }
-        if leaves != Leaves::Arguments
+        if !leaves.keep_numbers()
             && (convert::number(object)?.is_some()
                 || is_shape(object)?
                 || object.hasattr(pyo3::intern!(object.py(), "__array__"))?)
         {
             return Ok(Tree::Tensor(convert::tensor_of(object, None, memory)?));
+        }
+        if let Some((metadata, components)) = flattened(object)? {
+            let _level = NestingLevel::enter()?;
+            let parts = vec![Tree::Value(StaticValue::of(&metadata)), Tree::of(&components, leaves)?];
+            return Ok(Tree::NamedTuple(object.get_type().unbind(), parts));
         }
         check_hashable(object, leaves)?;
         Ok(Tree::Value(StaticValue::of(object)))

@@ -2,8 +2,8 @@
 
 use crate::array::{Array, ArrayValue, Tensor, wrap};
 use crate::call::call;
+use crate::containers::NestingLevel;
 use crate::convert;
-use crate::nest::NestingLevel;
 use crate::op::Op;
 use ::numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
