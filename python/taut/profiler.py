@@ -186,7 +186,7 @@ class Profile:
 
     def save_trace(self, path: str | os.PathLike) -> None:
         """Writes the recording in the trace event format of Perfetto and chrome://tracing."""
-        with open(path, "w", encoding="utf-8") as file:
+        with open(os.fspath(path), "w", encoding="utf-8") as file:
             file.write(self._recorded().to_chrome_trace())
 
 

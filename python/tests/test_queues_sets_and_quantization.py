@@ -184,6 +184,8 @@ def test_unigram_samplers():
     assert sorted(unique.sampled_candidates.numpy()) == [1, 2, 3]
     with pytest.raises(tf.errors.InvalidArgumentError, match="exactly one of"):
         tf.nn.fixed_unigram_candidate_sampler([[1]], 1, 4, False, 5)
+    with pytest.raises(TypeError, match="vocab_file must be a path, got 2"):
+        tf.nn.fixed_unigram_candidate_sampler([[1]], 1, 4, False, 5, 2)
     counts = [
         tf.nn.learned_unigram_candidate_sampler([[1], [1]], 1, 7, False, 5).true_expected_count.numpy().ravel()[0]
         for _ in range(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -133,6 +134,9 @@ def fixed_unigram_candidate_sampler(
     sampled. With several shards, classes `shard`, `shard + num_shards`, ... are sampled.
     """
     name = "fixed_unigram_candidate_sampler"
+    if not isinstance(vocab_file, (str, bytes, os.PathLike)):
+        # A number would be taken for an open file.
+        refuse(name, f"vocab_file must be a path, got {vocab_file!r}", TypeError)
     if bool(vocab_file) == bool(len(unigrams)):
         refuse(name, "exactly one of vocab_file and unigrams must be given")
     if vocab_file:
