@@ -287,3 +287,26 @@ print(*(float(f(a)) for a in (first, second, first, [second])), len(f.traces) >=
 """
     ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stdout.strip()) == (0, "1.0 1.0 1.0 1.0 True"), ran.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda tnp: tnp.vander(2**31, 2**31),
+        lambda tnp: tnp.vander([1.0], 2**40),
+        lambda tnp: tnp.zeros(10**12),
+        lambda tnp: tnp.ones([10**6, 10**6], "int8"),
+        lambda tnp: tnp.eye(10**6),
+        lambda tnp: tnp.tri(10**6),
+        lambda tnp: tnp.linspace(0, 1, 10**11),
+    ],
+)
+def test_arrays_beyond_the_limit_are_an_error_before_they_are_made(make):
+    before = tf.memory.live_bytes()
+    tf.memory.limit(before + (64 << 20))
+    try:
+        with pytest.raises(tf.errors.ResourceExhaustedError):
+            make(tf.experimental.numpy)
+    finally:
+        tf.memory.limit(None)
+    assert tf.memory.live_bytes() == before

@@ -5,12 +5,13 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ... import _native, _raw_ops as raw
+from ... import _native, _raw_ops as raw, dtypes
 from ..._native import Tensor
 from ...shape import TensorShape
 from ._base import cast, floats, numpy_type, promoted, reduction, tensor
@@ -52,12 +53,27 @@ def copy(a: Any) -> Tensor:
 
 def zeros(shape: Any, dtype: Any = float) -> Tensor:
     """Zeros."""
-    return tensor(np.zeros(shape, dtype))
+    return raw.full(_shape(shape), 0, _type(dtype))
 
 
 def ones(shape: Any, dtype: Any = float) -> Tensor:
     """Ones."""
-    return tensor(np.ones(shape, dtype))
+    return raw.full(_shape(shape), 1, _type(dtype))
+
+
+def _type(dtype: Any) -> Any:
+    return tensor(np.zeros((), dtype)).dtype
+
+
+def _numbers(count: Any) -> Tensor:
+    """0 to `count - 1`, in memory that is counted."""
+    return raw.range(0, operator.index(count), 1, dtypes.int64)
+
+
+def _diagonals(N: Any, M: Any) -> Tensor:  # noqa: N803
+    """The diagonal on which each element of a matrix is: 0 for the main one, positive ones above it."""
+    rows, columns = _numbers(N), _numbers(N if M is None else M)
+    return raw.expand_dims(columns, 0) - raw.expand_dims(rows, 1)
 
 
 def empty(shape: Any, dtype: Any = float) -> Tensor:
@@ -110,17 +126,17 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:  # noqa: N803
     """Ones on a diagonal."""
-    return tensor(np.eye(N, M, k, dtype))
+    return raw.cast(raw.equal(_diagonals(N, M), operator.index(k)), _type(dtype))
 
 
 def identity(n: int, dtype: Any = float) -> Tensor:
     """The identity matrix."""
-    return tensor(np.identity(n, dtype))
+    return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:  # noqa: N803
     """Ones on and below a diagonal."""
-    return tensor(np.tri(N, M, k, np.float64 if dtype is None else dtype))
+    return raw.cast(raw.less_equal(_diagonals(N, M), operator.index(k)), _type(float if dtype is None else dtype))
 
 
 def linspace(
@@ -134,7 +150,7 @@ def linspace(
 ) -> Any:
     """Numbers at equal distances."""
     first, last = (floats(value) for value in promoted(start, stop))
-    steps = tensor(np.arange(num) / builtins.max(num - 1 if endpoint else num, 1))
+    steps = raw.cast(_numbers(num), dtypes.float64) / builtins.max(num - 1 if endpoint else num, 1)
     shape = [num] + [1] * builtins.max(first.ndim, last.ndim)
     made = first + (last - first) * raw.cast(raw.reshape(steps, shape), first.dtype)
     made = raw.moveaxis(made, 0, axis) if axis else made
@@ -180,15 +196,16 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:  #
     """Powers of the elements of a vector as columns."""
     value = tensor(x)
     count = value.shape[0] if N is None else N
-    powers = np.arange(count) if increasing else np.arange(count)[::-1]
-    return raw.pow(raw.expand_dims(value, -1), raw.cast(tensor(powers.copy()), value.dtype))
+    powers = _numbers(count)
+    powers = powers if increasing else operator.index(count) - 1 - powers
+    return raw.pow(raw.expand_dims(value, -1), raw.cast(powers, value.dtype))
 
 
 # Shapes.
 
 
 def _shape(newshape: Any) -> Any:
-    return [newshape] if isinstance(newshape, int) else list(newshape)
+    return [newshape] if np.ndim(newshape) == 0 else list(newshape)
 
 
 def reshape(a: Any, newshape: Any, order: str = "C") -> Tensor:
