@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import threading
 import weakref
@@ -64,12 +65,12 @@ def _is_float(value: np.ndarray) -> bool:
     return value.dtype.kind in "fc"
 
 
-class Replayable:
+class Replayable(abc.ABC):
     """What a recording has in place of an object that a replay finds or makes anew."""
 
+    @abc.abstractmethod
     def replayed(self, _new: Objects) -> Any:
         """The object in a replay."""
-        raise NotImplementedError
 
     def used(self) -> Iterator[Any]:
         """The tensors of other calls that it uses."""

@@ -101,9 +101,9 @@ def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name
     Without colors, there are ten of them; images of one channel get 1.
     """
     x, places = as_tensor(images), np.asarray(as_tensor(boxes).numpy())
-    palette = np.asarray(_COLORS if colors is None else colors, np.float32)
-    if colors is None or (palette.ndim == 2 and not len(palette)):
-        palette = np.ones([1, 1], np.float32) if x.shape[-1] == 1 else np.asarray(_COLORS, np.float32)
+    if colors is None or np.shape(colors)[:1] == (0,):
+        colors = [[1.0]] if x.shape[-1] == 1 else _COLORS
+    palette = np.asarray(colors, np.float32)
     if x.ndim != 4 or places.ndim != 3 or places.shape[-1] != 4 or len(places) != x.shape[0]:
         refuse(
             "draw_bounding_boxes",

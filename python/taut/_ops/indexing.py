@@ -95,6 +95,8 @@ def gather(
 
 def _ignores(function: str, policy: str) -> bool:
     """Whether coordinates out of range are left out; they are an error otherwise."""
+    if policy == "":
+        return False
     check_choice(function, "bad_indices_policy", policy, ("", "DEFAULT", "ERROR", "IGNORE"))
     return policy == "IGNORE"
 
